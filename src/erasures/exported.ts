@@ -19,7 +19,17 @@ export type Exported = {
 
 /** Columns that no file has: the app is named once, and the rest is internal. */
 export const omittedEverywhere: readonly string[] = [
-  ...['app_id', 'version', 'traceparent', 'tree_id', 'cause_tree_id', 'cause_depth', 'lease_holder', 'lease_until'],
+  ...[
+    'app_id',
+    'version',
+    'traceparent',
+    'tree_id',
+    'cause_tree_id',
+    'cause_depth',
+    'lease_holder',
+    'lease_until',
+    'known_to',
+  ],
 ];
 
 export const exported: Readonly<Record<string, Exported>> = {

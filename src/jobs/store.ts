@@ -100,6 +100,21 @@ export function lockJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<Clai
     returning jobs.app_id, jobs.id, task, payload, attempts, max_attempts, crashes`;
 }
 
+/** Whether a job of the same task and app, with the same member in its payload, was taken before this one and is active. */
+export async function isBehind(
+  db: Db,
+  { appId, id }: JobPlace,
+  { member, value }: { member: string; value: string | null },
+): Promise<boolean> {
+  const { count } = await db`
+    select from jobs mine join jobs other on other.app_id = mine.app_id and other.task = mine.task
+    where mine.app_id = ${appId} and mine.id = ${id} and other.locked_by is not null
+      and other.payload ->> ${member}::text is not distinct from ${value}::text
+      and (other.locked_at, other.id) < (mine.locked_at, mine.id)
+    limit 1`;
+  return count > 0;
+}
+
 /** Marks a job as waiting outside the slots. False if the pool has lost it. */
 export async function markWaiting(db: Db, poolId: string, { appId, id }: JobPlace): Promise<boolean> {
   const { count } = await db`

@@ -23,7 +23,7 @@ import { createEmbeddingService } from './embedding/service.ts';
 import type { OpenCache } from './index/cache.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
-import { queueEmbedding } from './ingestion/deps.ts';
+import { type EmbeddingOrder, queueEmbedding } from './ingestion/deps.ts';
 import { createIngestService } from './ingestion/service.ts';
 import { ingestionStream, ingestionTopic } from './ingestion/stream.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
@@ -101,7 +101,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
   };
   const embedders = { base: embedder, open: deps.openEmbedder };
   const work = createKnowledgeWork({ ...deps, embedders, addJob });
-  const queue = (tx: Db, appId: string) => queueEmbedding(tx, addJob, appId);
+  const queue = (tx: Db, appId: string) => queueEmbedding(tx, addJob, { appId });
   const embedding = createEmbeddingService({ db, clock, ...embedders, queue });
   const sources = createSourceService({ db, clock, secrets: deps.secrets, checkUrl, embedding });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
@@ -151,8 +151,8 @@ export function createKnowledge(deps: KnowledgeDeps) {
     [taskNames.applySyncs]: (payload, context) => applySyncs(work.deps, payload as SourceKey, context),
     [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
     [taskNames.embedDocuments]: (payload, context) => {
-      const { appId } = payload as { appId?: string };
-      return appId === undefined ? work.embedAll() : work.embedPending(appId, context);
+      const order = payload as Partial<EmbeddingOrder>;
+      return isForApp(order) ? work.embedPending(order, context) : work.embedAll();
     },
     [taskNames.learnSources]: (payload, context) => {
       const { appId } = payload as { appId?: string };
@@ -201,6 +201,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
     streams: { [ingestionTopic]: ingestionStream(deps) },
     crawlSinks: { [knowledgeConsumer]: work.sink as CrawlSink },
   } satisfies Domain;
+}
+
+function isForApp(order: Partial<EmbeddingOrder>): order is EmbeddingOrder {
+  return order.appId !== undefined;
 }
 
 const scheduleBatch = 50;

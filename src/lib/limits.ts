@@ -20,7 +20,7 @@ export const limits = {
     apply_syncs: { jobsMax: 256, jobsOfAppMax: 32 },
     crawl: { jobsMax: 256, jobsOfAppMax: 64 },
     deliver_webhook: { jobsMax: 512, jobsOfAppMax: 64 },
-    embed_documents: { jobsMax: 256, jobsOfAppMax: 1 },
+    embed_documents: { jobsMax: 256, jobsOfAppMax: 32 },
     ingest: { jobsMax: 256, jobsOfAppMax: 32 },
     learn_sources: { jobsMax: 10_000, jobsOfAppMax: 1 },
     match_event: { jobsMax: 4_000, jobsOfAppMax: 1_000 },

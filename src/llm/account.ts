@@ -1,5 +1,6 @@
 import { promptTokens, promptTokensMax } from '../content/models/llm/messages.ts';
 import { ModelFailure } from '../content/models/service.ts';
+import type { Db } from '../db/database.ts';
 import { newUuid } from '../lib/ids.ts';
 import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
 import { trace } from '../tracing/trace.ts';
@@ -21,7 +22,7 @@ export type AccountedCall<T> = {
   send(model: Model, isLast: boolean): Promise<{ value: T; tokens: number | undefined }>;
 };
 
-type CallContext = { origin: CallOrigin; onUsed?(use: CallUse): void };
+type CallContext = { origin: CallOrigin; onUsed?(tx: Db, use: CallUse): Promise<void> };
 
 const contentCharactersMax = 100_000;
 
@@ -54,8 +55,8 @@ export function createAccount(deps: CompleteDeps) {
       await db.begin(async (tx) => {
         await settleTokens(tx, origin, day, used.tokens - reserved);
         await hold?.settle(tx, used);
+        await onUsed?.(tx, used);
       });
-      onUsed?.(used);
     }
   };
 

@@ -21,6 +21,8 @@ export type ModelRow = {
   timeoutSeconds: number | null;
   dimensions: number | null;
   batchTexts: number | null;
+  queryPrefix: string | null;
+  passagePrefix: string | null;
   modalities: string[];
   inputPrice: number | null;
   outputPrice: number | null;

@@ -42,10 +42,14 @@ export const modelLimits = {
   timeout_seconds: Type.Integer({ minimum: 1, maximum: 3_600 }),
   dimensions: Type.Integer({ minimum: 1, maximum: 8_192 }),
   batch_texts: Type.Integer({ minimum: 1, maximum: 2_048 }),
+  query_prefix: Type.String({ minLength: 1, maxLength: 500 }),
+  passage_prefix: Type.String({ minLength: 1, maxLength: 500 }),
 };
 
 /** The texts of one request to a model for embeddings that sets no other number. */
 export const batchTextsDefault = 64;
+
+const embeddingMembers = ['dimensions', 'batch_texts', 'query_prefix', 'passage_prefix'] as const;
 
 /** What is wrong with a model of this kind, and the member at which. */
 export function findKindProblem(model: {
@@ -53,15 +57,17 @@ export function findKindProblem(model: {
   provider: Provider;
   dimensions?: number | null | undefined;
   batch_texts?: number | null | undefined;
+  query_prefix?: string | null | undefined;
+  passage_prefix?: string | null | undefined;
 }): { field: string; problem: string } | undefined {
-  const { kind, provider, dimensions, batch_texts: batchTexts } = model;
+  const { kind, provider, dimensions } = model;
   if (kind && provider !== 'openai')
     return { field: 'provider', problem: 'must be openai for a model that does not write text' };
   if (kind === 'embedding')
     return dimensions ? undefined : { field: 'dimensions', problem: 'is required for a model for embeddings' };
   const problem = 'is only for models with the kind embedding';
-  if (dimensions) return { field: 'dimensions', problem };
-  return batchTexts ? { field: 'batch_texts', problem } : undefined;
+  const field = embeddingMembers.find((each) => model[each]);
+  return field && { field, problem };
 }
 
 const aliasModelsMax = 10;
@@ -81,6 +87,8 @@ const operatorModel = Type.Object(
     timeout_seconds: optional(modelLimits.timeout_seconds),
     dimensions: optional(modelLimits.dimensions),
     batch_texts: optional(modelLimits.batch_texts),
+    query_prefix: optional(modelLimits.query_prefix),
+    passage_prefix: optional(modelLimits.passage_prefix),
     modalities: optional(Type.Array(Type.Enum([...modalities]), { minItems: 1, uniqueItems: true })),
     prices: optional(prices),
   },

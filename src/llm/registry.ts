@@ -41,6 +41,9 @@ export type Model = {
   timeoutMs: number | undefined;
   dimensions: number | undefined;
   batchTexts: number | undefined;
+  /** Texts before a question and before a passage. */
+  queryPrefix: string | undefined;
+  passagePrefix: string | undefined;
   modalities: readonly string[];
   prices: Prices | undefined;
 };
@@ -57,8 +60,10 @@ type Wanted = { kind?: ModelKind | 'any' | undefined; field?: string };
 const uses = { any: 'at all', chat: 'that writes text', embedding: 'for embeddings', rerank: 'for reranking' };
 
 /** Names the space of a model's vectors: only vectors of the same space are compared. Undefined for other models. */
-export function vectorSpace({ kind, provider, model, dimensions }: Model): string | undefined {
-  return kind === 'embedding' ? `${provider}:${model}:${dimensions}` : undefined;
+export function vectorSpace({ kind, provider, model, dimensions, passagePrefix }: Model): string | undefined {
+  if (kind !== 'embedding') return undefined;
+  const prefix = passagePrefix && createHash('sha256').update(passagePrefix).digest('hex').slice(0, 16);
+  return `${provider}:${model}:${dimensions}${prefix ? `:prefix-${prefix}` : ''}`;
 }
 
 type RegistryDeps = {
@@ -250,6 +255,8 @@ function modelOf(secrets: Secrets, row: ModelRow): Model {
       kind: row.kind ?? undefined,
       dimensions: row.dimensions ?? undefined,
       batchTexts: row.batchTexts ?? undefined,
+      queryPrefix: row.queryPrefix ?? undefined,
+      passagePrefix: row.passagePrefix ?? undefined,
     },
     modalities: row.modalities,
     prices: row.inputPrice === null ? undefined : { input: row.inputPrice, output: row.outputPrice ?? 0 },
@@ -265,6 +272,7 @@ function operatorModelOf(given: OperatorModel): Model {
     outputTokens: given.output_tokens,
     timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
     ...{ kind: given.kind, dimensions: given.dimensions, batchTexts: given.batch_texts },
+    ...{ queryPrefix: given.query_prefix, passagePrefix: given.passage_prefix },
     modalities: given.modalities ?? ['text'],
     prices: given.prices,
   };

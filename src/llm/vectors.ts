@@ -3,6 +3,7 @@ import type { SharedEmbedder } from '../content/embed/in-lanes.ts';
 import { sentText } from '../content/embed/openai.ts';
 import { type Reranker, requestScores, rerankWithin, sentPassages } from '../content/models/reranker.ts';
 import { ModelFailure } from '../content/models/service.ts';
+import type { Db } from '../db/database.ts';
 import type { Slots } from '../fairness/slots.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -12,8 +13,8 @@ import { batchTextsDefault } from './operator-models.ts';
 import type { CallOrigin } from './origin.ts';
 import { type Chosen, type Prices, vectorSpace } from './registry.ts';
 
-/** For whom vectors are computed. `onUsed` is told what each request has used. */
-type EmbedContext = { origin: CallOrigin; onUsed?(use: CallUse): void };
+/** For whom vectors are computed. `onUsed` is told what each request has used, in the transaction that charges it. */
+type EmbedContext = { origin: CallOrigin; onUsed?(tx: Db, use: CallUse): Promise<void> };
 
 /** An embedder that a source names. `model` is the space of its vectors. */
 type NamedEmbedder = SharedEmbedder & { prices: Prices | undefined };
@@ -24,9 +25,17 @@ export function createNamedModels(deps: CompleteDeps & { slots: Slots; rerankMs:
   const account = createAccount(deps);
 
   /** Requests for vectors, with a record. Throws EmbeddingError also if a budget refuses. */
-  async function embed(chosen: Chosen, lane: string, texts: string[], of: EmbedContext, signal?: AbortSignal) {
+  async function embed(
+    chosen: Chosen,
+    lane: string,
+    texts: string[],
+    purpose: 'passage' | 'query',
+    of: EmbedContext,
+    signal?: AbortSignal,
+  ) {
     if (texts.length === 0) return [];
-    const sent = texts.map(sentText);
+    const prefix = chosen.models[0]?.[purpose === 'query' ? 'queryPrefix' : 'passagePrefix'] ?? '';
+    const sent = texts.map((text) => sentText(prefix + text));
     const call: AccountedCall<Float32Array[]> = {
       operation: 'embeddings',
       texts: sent,
@@ -62,13 +71,13 @@ export function createNamedModels(deps: CompleteDeps & { slots: Slots; rerankMs:
         similarityFloor: 0.2,
         batchTexts: Math.min(...models.map(({ batchTexts }) => batchTexts ?? batchTextsDefault)),
         prices: first.prices,
-        async embed(lane, texts, _purpose, signal) {
+        async embed(lane, texts, purpose, signal) {
           const chosen = await registry.chooseEmbedder(scope, name, 'embedder').catch((error: unknown) => {
             throw error instanceof AppError ? new EmbeddingError(error.message, { cause: error }) : error;
           });
           if (chosen.models.some((model) => vectorSpace(model) !== space))
             throw new EmbeddingError(`${name} has become another embedder.`);
-          return embed(chosen, lane, texts, of, signal);
+          return embed(chosen, lane, texts, purpose, of, signal);
         },
       };
     },

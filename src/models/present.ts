@@ -21,6 +21,8 @@ export function presentModel(row: ModelRow) {
       timeout_seconds: row.timeoutSeconds,
       dimensions: row.dimensions,
       batch_texts: row.batchTexts,
+      query_prefix: row.queryPrefix,
+      passage_prefix: row.passagePrefix,
       modalities: row.modalities,
       prices: presentPrices(row),
       created_at: iso(row.createdAt),

@@ -50,6 +50,14 @@ const batchTexts = described(
   modelLimits.batch_texts,
   'Of the kind `embedding`: how many texts one request may have. Default: 64.',
 );
+const queryPrefix = described(
+  modelLimits.query_prefix,
+  'Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces.',
+);
+const passagePrefix = described(
+  modelLimits.passage_prefix,
+  'Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.',
+);
 const modes = Type.Array(Type.Enum([...modalities]), {
   minItems: 1,
   uniqueItems: true,
@@ -76,6 +84,8 @@ export const modelSchema = Type.Object(
     timeout_seconds: Type.Optional(timeout),
     dimensions: Type.Optional(dimensions),
     batch_texts: Type.Optional(batchTexts),
+    query_prefix: Type.Optional(queryPrefix),
+    passage_prefix: Type.Optional(passagePrefix),
     modalities: Type.Array(Type.Enum([...modalities]), { description: 'What the model reads.' }),
     prices: Type.Optional(priced),
     created_at: Type.String(),
@@ -96,6 +106,8 @@ export const modelCreateSchema = strict({
   timeout_seconds: Type.Optional(timeout),
   dimensions: Type.Optional(dimensions),
   batch_texts: Type.Optional(batchTexts),
+  query_prefix: Type.Optional(queryPrefix),
+  passage_prefix: Type.Optional(passagePrefix),
   modalities: Type.Optional(modes),
   prices: Type.Optional(priced),
 });
@@ -112,6 +124,8 @@ export const modelUpdateSchema = strict({
   timeout_seconds: Type.Optional(orNull(timeout)),
   dimensions: Type.Optional(dimensions),
   batch_texts: Type.Optional(orNull(batchTexts)),
+  query_prefix: Type.Optional(orNull(queryPrefix)),
+  passage_prefix: Type.Optional(orNull(passagePrefix)),
   modalities: Type.Optional(modes),
   prices: Type.Optional(orNull(priced)),
 });

@@ -86,6 +86,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
           outputTokens: input.output_tokens ?? null,
           timeoutSeconds: input.timeout_seconds ?? null,
           ...{ kind: input.kind ?? null, dimensions: input.dimensions ?? null, batchTexts: input.batch_texts ?? null },
+          ...{ queryPrefix: input.query_prefix ?? null, passagePrefix: input.passage_prefix ?? null },
           modalities: input.modalities ?? ['text'],
           inputPrice: input.prices?.input ?? null,
           outputPrice: input.prices?.output ?? null,
@@ -108,7 +109,8 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
         if (change.name !== undefined && change.name !== row.name)
           await requireFreeName(tx, caller, change.name, row.id);
         const values = changed(secrets, row, change);
-        requireKind({ ...values, batch_texts: values.batchTexts });
+        const { batchTexts: batch_texts, queryPrefix: query_prefix, passagePrefix: passage_prefix } = values;
+        requireKind({ ...values, batch_texts, query_prefix, passage_prefix });
         await onChanged(tx, row);
         return store.updateModel(tx, row, values, clock.now());
       });
@@ -195,6 +197,8 @@ function changed(secrets: Secrets, row: ModelRow, change: ModelUpdate): store.Mo
     timeoutSeconds: change.timeout_seconds === undefined ? row.timeoutSeconds : change.timeout_seconds,
     ...{ kind: row.kind, dimensions: change.dimensions ?? row.dimensions },
     batchTexts: change.batch_texts === undefined ? row.batchTexts : change.batch_texts,
+    queryPrefix: change.query_prefix === undefined ? row.queryPrefix : change.query_prefix,
+    passagePrefix: change.passage_prefix === undefined ? row.passagePrefix : change.passage_prefix,
     modalities: change.modalities ?? row.modalities,
     inputPrice: prices?.input ?? null,
     outputPrice: prices?.output ?? null,

@@ -1,5 +1,6 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
+import type { Db } from '../../db/database.ts';
 import { AppError } from '../../lib/errors.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import type { SourceEmbedder } from './store.ts';
@@ -23,7 +24,7 @@ export type NamedEmbedder = SharedEmbedder & { prices: { input: number } | undef
 export type OpenEmbedder = (
   scope: Scope,
   name: string,
-  of: { origin: EmbeddingOrigin; onUsed?(use: Use): void },
+  of: { origin: EmbeddingOrigin; onUsed?(tx: Db, use: Use): Promise<void> },
 ) => Promise<NamedEmbedder>;
 
 export type Embedders = {
@@ -50,10 +51,9 @@ async function openNamed(
   origin: EmbeddingOrigin,
   name: string,
   space: string,
-  onUsed?: (use: Use) => void,
 ): Promise<SharedEmbedder> {
   try {
-    const found = await open(origin, name, { origin, ...(onUsed && { onUsed }) });
+    const found = await open(origin, name, { origin });
     return found.model === space ? found : missing(space, `${name} has become another embedder.`);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;

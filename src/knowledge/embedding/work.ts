@@ -18,9 +18,12 @@ type Controls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
 
 const documentsPerStep = 50;
 
-/** Embeds the documents of an app's sources that have named an embedder, and lets searches use the new vectors. */
-export async function embedNamedSources(deps: Deps, appId: string, controls: Controls): Promise<void> {
-  for (const row of await store.listPendingEmbedders(deps.db, appId, deps.clock.now())) {
+/**
+ * Embeds the documents of the app's sources that have named this embedder, or have returned to the installation's, and
+ * lets searches use the new vectors.
+ */
+export async function embedSources(deps: Deps, appId: string, name: string | null, controls: Controls): Promise<void> {
+  for (const row of await store.listPendingEmbedders(deps.db, appId, name, deps.clock.now())) {
     if (controls.signal?.aborted) return;
     const source = await findSourceById(deps.db, appId, row.sourceId);
     if (source) await embedSource(deps, source, row, controls);
@@ -29,11 +32,8 @@ export async function embedNamedSources(deps: Deps, appId: string, controls: Con
 
 async function embedSource(deps: Deps, source: SourceRow, row: store.EmbedderRow, controls: Controls): Promise<void> {
   const { db, clock, log } = deps;
-  let uses: Promise<unknown> = Promise.resolve();
   try {
-    const embedder = await openTarget(deps, source, row, (use) => {
-      uses = uses.then(() => store.addUse(db, row, use));
-    });
+    const embedder = await openTarget(deps, source, row);
     if (row.space !== null && embedder.model !== row.space) {
       // The model was changed. Its new vectors are computed like those of another embedder.
       await store.moveToSpace(db, row, embedder.model, clock.now());
@@ -41,7 +41,6 @@ async function embedSource(deps: Deps, source: SourceRow, row: store.EmbedderRow
       row.tries = 0;
     }
     await embedAll(deps, row, outside(embedder, controls), controls.signal);
-    await uses;
     if (!controls.signal?.aborted) await finish(deps, row, embedder.model);
   } catch (error) {
     if (!(error instanceof EmbeddingError || error instanceof AppError)) throw error;
@@ -49,20 +48,17 @@ async function embedSource(deps: Deps, source: SourceRow, row: store.EmbedderRow
       { err: error, source: source.id },
       'The embedder of a source failed; its documents wait for their vectors',
     );
-    await uses;
     await store.noteFailure(db, row, error.message, clock.now());
   }
 }
 
-function openTarget(
-  { embedders }: Deps,
-  source: SourceRow,
-  { name }: store.EmbedderRow,
-  onUsed: (use: { tokens: number; cost: number }) => void,
-): Promise<SharedEmbedder> {
-  if (name === null) return Promise.resolve(embedders.base);
+function openTarget({ embedders }: Deps, source: SourceRow, row: store.EmbedderRow): Promise<SharedEmbedder> {
+  if (row.name === null) return Promise.resolve(embedders.base);
   const { appId, sandboxId, userId, agentId } = source;
-  return embedders.open(source, name, { origin: { appId, sandboxId, userId, agentId }, onUsed });
+  return embedders.open(source, row.name, {
+    origin: { appId, sandboxId, userId, agentId },
+    onUsed: (tx, use) => store.addUse(tx, row, use),
+  });
 }
 
 /** The embedder for a job, which holds no slot while a remote service computes the vectors. */

@@ -127,7 +127,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
       const isLocal = ingestion.namesEmbedder ? false : embedder.local;
       const pending = !isLocal && stats.documents > 0;
-      if (pending) await queueEmbedding(tx, addJob, crawl.appId);
+      if (pending) await queueEmbedding(tx, addJob, { appId: crawl.appId });
       await store.finishIngestion(tx, appId, crawl.id, {
         status: verdict.state === 'done' ? 'succeeded' : 'failed',
         error: verdict.state === 'done' ? null : { code: verdict.failure.code, message: verdict.failure.message },

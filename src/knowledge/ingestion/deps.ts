@@ -47,10 +47,14 @@ export type KnowledgeWorkDeps = {
   learnMemoryMb: number;
 };
 
-/** Queues one job that embeds the documents of an app that lack vectors, however often it is called. */
-export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, appId: string, runAt?: Date): Promise<void> {
-  const key = `${taskNames.embedDocuments}/${appId}`;
-  return addJob(db, taskNames.embedDocuments, { appId }, runAt === undefined ? { key } : { key, runAt });
+/** What a job embeds: the documents of an app, or only those whose sources name this embedder. */
+export type EmbeddingOrder = { appId: string; embedder?: string };
+
+/** Queues one job that embeds documents that lack vectors, however often it is called. */
+export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, order: EmbeddingOrder, runAt?: Date): Promise<void> {
+  const { appId, embedder } = order;
+  const key = [taskNames.embedDocuments, appId, ...(embedder === undefined ? [] : [embedder])].join('/');
+  return addJob(db, taskNames.embedDocuments, order, runAt === undefined ? { key } : { key, runAt });
 }
 
 /** Queues one job that learns from the sources of an app, however often it is called. */

@@ -396,7 +396,7 @@ export class IngestionRun {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder failed; vectors will be added later');
         pending = true;
-        await queueEmbedding(db, addJob, this.#ingestion.appId, new Date(Date.now() + 5_000));
+        await queueEmbedding(db, addJob, { appId: this.#ingestion.appId }, new Date(Date.now() + 5_000));
         break;
       }
     }

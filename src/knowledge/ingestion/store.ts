@@ -1,6 +1,7 @@
 /*
  * Triggers of knowledge_ingestions: ingestions_ended emits an event when an ingestion has ended; ingestions_changed
  * counts its versions and announces each to streams, and ingestions_removed that an unfinished one was deleted.
+ * ingestions_admit refuses a lease to processes of older releases if they do not know this kind of work.
  */
 import { hashUrl } from '../../crawls/store.ts';
 import { joinBytes } from '../../db/bytes.ts';
@@ -205,7 +206,7 @@ export async function claimIngestion(
 ): Promise<IngestionRow | undefined> {
   const [row] = await db<IngestionRow[]>`
     update knowledge_ingestions set status = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
-      lease_holder = ${holder}, lease_until = now() + make_interval(secs => ${leaseSeconds})
+      lease_holder = ${holder}, known_to = ${holder}, lease_until = now() + make_interval(secs => ${leaseSeconds})
     where app_id = ${appId} and id = ${id} and status in ('pending', 'running') and not queued
       and (lease_until is null or lease_until < now())
     returning *`;

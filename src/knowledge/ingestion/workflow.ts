@@ -3,14 +3,15 @@ import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Transaction } from '../../db/database.ts';
 import { isDatabaseUnavailable } from '../../db/errors.ts';
 import { isInUse } from '../../db/fences.ts';
+import { isBehind } from '../../jobs/store.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { JobContext } from '../../jobs/workers.ts';
 import { AppError } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { listAppsToEmbed, listUnembeddedDocuments, noteRefusal } from '../documents/store.ts';
 import { servingEmbedder } from '../embedding/embedders.ts';
-import { noteAllPending } from '../embedding/store.ts';
-import { doesEmbed, embedNamedSources, outside } from '../embedding/work.ts';
+import { listPendingNames, noteAllPending } from '../embedding/store.ts';
+import { doesEmbed, embedSources, outside } from '../embedding/work.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocuments } from '../index/indexing.ts';
 import { listSourcesToCompact, mergeSegments, type SourceKey } from '../index/store.ts';
@@ -20,7 +21,7 @@ import { learnSources, listAppsToLearn } from '../learning/train.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { restoreVersions } from '../versions/restore.ts';
 import { knowledgeSink, startPull } from './crawl-sink.ts';
-import { type KnowledgeWorkDeps, queueEmbedding, queueLearning } from './deps.ts';
+import { type EmbeddingOrder, type KnowledgeWorkDeps, queueEmbedding, queueLearning } from './deps.ts';
 import { IngestionRun, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
@@ -28,9 +29,11 @@ export const leaseSeconds = 10;
 /** The interval at which work on an ingestion checks whether its source still exists. */
 export const heartbeatMs = 1_500;
 const deadChunksMin = 1_000;
+/** When a job looks again whether the one before it, for the same embedder, has ended. */
+const turnMs = 5_000;
 
 /** The controls of the job that does the work; empty if a request does it. */
-export type JobControls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
+export type JobControls = Partial<Pick<JobContext, 'jobId' | 'signal' | 'waitOutside'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
@@ -163,13 +166,23 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
     async embedAll(): Promise<void> {
       if (!isCompared) await noteAllPending(db);
       isCompared = true;
-      for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, appId);
+      for (const appId of await listAppsToEmbed(db, embedder.model)) await queueEmbedding(db, addJob, { appId });
     },
 
-    /** Embeds the documents of an app that lack vectors, with the embedders of their sources. */
-    async embedPending(appId: string, controls: JobControls = {}): Promise<void> {
-      await embedUnnamed(appId, controls);
-      await embedNamedSources(given, appId, controls);
+    /**
+     * Embeds what lacks vectors of a named embedder, or of the installation's. Each named one has a job of its own, so
+     * that one which does not respond delays no other's sources.
+     */
+    async embedPending(order: EmbeddingOrder, { jobId, ...controls }: JobControls = {}): Promise<void> {
+      const { appId, embedder: name } = order;
+      if (name === undefined)
+        for (const each of await listPendingNames(db, appId, given.clock.now()))
+          await queueEmbedding(db, addJob, { appId, embedder: each });
+      const same = { member: 'embedder', value: name ?? null };
+      if (jobId !== undefined && (await isBehind(db, { appId, id: Number(jobId) }, same)))
+        return queueEmbedding(db, addJob, order, new Date(Date.now() + turnMs));
+      if (name === undefined) await embedUnnamed(appId, controls);
+      await embedSources(given, appId, name ?? null, controls);
     },
 
     /** Merges the segments of a source until none is due. */

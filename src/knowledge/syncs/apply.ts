@@ -153,7 +153,7 @@ class SyncRun {
       const onFlush = () => queueIndexWork(tx, addJob, this.#key);
       const written = await writeDocuments(tx, this.#key, group, onFlush);
       if (written.includes(undefined)) throw new ItemsLost();
-      if (!embedder.local) await queueEmbedding(tx, addJob, source.appId);
+      if (!embedder.local) await queueEmbedding(tx, addJob, { appId: source.appId });
       const mark = async ({ item, facts }: ItemWrite) => {
         const external = { id: item.externalId, order: item.externalOrder, seenBy: item.syncId };
         await Promise.all([
@@ -292,7 +292,7 @@ class SyncRun {
         const onFlush = () => queueIndexWork(tx, addJob, this.#key);
         const [written] = await writeDocuments(tx, this.#key, [work.ready], onFlush);
         if (!written) throw new ItemsLost();
-        if (!embedder.local) await queueEmbedding(tx, addJob, source.appId);
+        if (!embedder.local) await queueEmbedding(tx, addJob, { appId: source.appId });
         await store.setExternal(tx, appId, facts.id, external);
         await store.deleteTombstone(tx, this.#key, item.externalId);
         return 'written';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { openDatabase } from '../../../src/db/database.ts';
 import { migrate } from '../../../src/db/migrate.ts';
+import { newUuid, parseId } from '../../../src/lib/ids.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -58,6 +59,7 @@ test('requests to old processes succeed during a migration, and old and new proc
       assert.equal(found[0]?.document, document);
     }
     assert.deepEqual(await load.stop(), [], 'a request to the old process failed');
+    await leavesUnknownWork(old, started);
   } finally {
     await load.stop();
     await current?.close();
@@ -65,6 +67,34 @@ test('requests to old processes succeed during a migration, and old and new proc
     await db.end();
   }
 });
+
+/** An old process that gets the job of a restore leaves it as it is, and a new one restores. */
+async function leavesUnknownWork(old: TestServer, current: TestServer): Promise<void> {
+  const app = await current.provision.app();
+  const { createSource, push, send, waitForIngestion } = knowledgeOf(current, { key: app.secretKey });
+  const org = (await send<{ id: string }>('POST', '/orgs', { name: 'Rolled out' })).body.id;
+  const source = await createSource({ org, version_retention_days: 30 });
+  const document = await push(source, 'The harbour opens at nine.');
+  const changed = await send<{ id: string }>('PATCH', `/knowledge_documents/${document}`, {
+    content: { data: 'Ten.' },
+  });
+  await waitForIngestion(changed.body.id);
+  const ingestion = newUuid();
+  const order = { document: parseId('document', document), restored_version: 1 };
+  await current.db`
+    insert into knowledge_ingestions (app_id, id, source_id, kind, metadata)
+    values (${app.app.uuid}, ${ingestion}, ${parseId('source', source) ?? ''}, 'restore',
+      ${JSON.stringify(order)}::text::jsonb)`;
+  const work = { appId: app.app.uuid, ingestionId: ingestion };
+  const context = { signal: new AbortController().signal } as never;
+  await old.server.work.tasks.ingest?.(work, context);
+  const [left] = await current.db<{ status: string; leaseHolder: string | null }[]>`
+    select status, lease_holder from knowledge_ingestions where app_id = ${work.appId} and id = ${ingestion}`;
+  assert.deepEqual(left, { status: 'pending', leaseHolder: null });
+  await current.server.work.tasks.ingest?.(work, context);
+  const restored = await send<{ content: string }>('GET', `/knowledge_documents/${document}/content`);
+  assert.equal(restored.body.content, 'The harbour opens at nine.');
+}
 
 /** Writes and reads entries through one server, four requests at a time, until it is stopped. */
 function startLoad(server: TestServer, token: string) {

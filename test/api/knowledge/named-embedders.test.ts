@@ -109,6 +109,8 @@ test('a model for embeddings is checked, and is no model that writes text', asyn
     [{ ...base, provider: 'google', url: undefined, key: 'k' }, 'provider'],
     [{ ...base, kind: undefined }, 'dimensions'],
     [{ ...base, kind: undefined, dimensions: undefined, batch_texts: 5 }, 'batch_texts'],
+    [{ ...base, kind: 'rerank', dimensions: undefined, query_prefix: 'query: ' }, 'query_prefix'],
+    [{ ...base, passage_prefix: '' }, 'passage_prefix'],
     [{ ...base, kind: 'speech' }, 'kind'],
   ];
   for (const [body, field] of cases) {
@@ -234,9 +236,55 @@ test('an embedder that changes its dimensions fails, and the old vectors serve',
   // The model is corrected: its space is another one.
   const corrected = await api('PATCH', `/api/v1/models/${id}`, { key, body: { dimensions: 32 } });
   assert.equal(corrected.status, 200, corrected.text);
-  await embedDue();
   await untilServing(source, embedder);
   assert.deepEqual(await spacesOf(source), [`openai:${embedder}:32`]);
+});
+
+test('a model that does not respond delays only the sources that use it', async () => {
+  const silent = await createModel(first.url, { timeout_seconds: 3_600 });
+  const other = await createModel(second.url);
+  const waiting = await createSource();
+  await app.push(waiting, 'Bitterns boom unseen.');
+  first.silentOn = 'Bitterns';
+  await name(waiting, silent.name);
+  await first.waitForOpenRequests(1);
+  const source = await createSource();
+  await app.push(source, 'Avocets sweep the mud.');
+  await name(source, other.name);
+  assert.equal((await untilServing(source, other.name)).embedded, 1);
+  assert.equal((await embeddingOf(waiting)).embedded, 0);
+  assert.equal(first.hanging.length, 1, 'one job at a time asks a model');
+  first.silentOn = undefined;
+  for (const response of first.hanging.splice(0)) response.destroy();
+  await untilServing(waiting, silent.name);
+});
+
+test('prefixes go before questions and passages, and another one for passages embeds all documents again', async () => {
+  const prefixes = { query_prefix: 'query: ', passage_prefix: 'passage: ' };
+  const { id, name: embedder } = await createModel(first.url, prefixes);
+  const source = await createSource({ embedder });
+  await app.push(source, 'Ospreys carry fish.');
+  await search(source, 'who carries fish');
+  assert.deepEqual(first.texts, ['passage: Ospreys carry fish.', 'query: who carries fish']);
+  const space = (await spacesOf(source))[0];
+
+  const change = async (body: object) => {
+    const changed = await api<Record<string, unknown>>('PATCH', `/api/v1/models/${id}`, { key, body });
+    assert.equal(changed.status, 200, changed.text);
+    first.texts = [];
+    await embedDue();
+    return changed.body;
+  };
+  assert.equal((await change({ query_prefix: null })).query_prefix, undefined);
+  await search(source, 'who dives');
+  assert.deepEqual(first.texts, ['who dives']);
+  assert.deepEqual(await spacesOf(source), [space]);
+
+  await change({ passage_prefix: 'search_document: ' });
+  await until(async () => (await spacesOf(source))[0] !== space);
+  assert.equal((await untilServing(source, embedder)).embedded, 1);
+  assert.equal((await spacesOf(source)).length, 1);
+  assert.deepEqual(first.texts, ['search_document: Ospreys carry fish.']);
 });
 
 test('several embedders in one search are fused by rank, with one call of each', async () => {

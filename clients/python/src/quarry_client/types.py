@@ -2097,6 +2097,10 @@ class Model(TypedDict):
     """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     batch_texts: NotRequired[int]
     """Of the kind `embedding`: how many texts one request may have. Default: 64."""
+    query_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
+    passage_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
     modalities: List[Literal["text", "image", "file"]]
     """What the model reads."""
     prices: NotRequired[ModelPrices]
@@ -4910,6 +4914,10 @@ class CreateModelRequest(TypedDict):
     """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     batch_texts: NotRequired[int]
     """Of the kind `embedding`: how many texts one request may have. Default: 64."""
+    query_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
+    passage_prefix: NotRequired[str]
+    """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[CreateModelRequestPrices]
@@ -4954,6 +4962,10 @@ class UpdateModelRequest(TypedDict):
     """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     batch_texts: NotRequired[Optional[int]]
     """Of the kind `embedding`: how many texts one request may have. Default: 64."""
+    query_prefix: NotRequired[Optional[str]]
+    """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
+    passage_prefix: NotRequired[Optional[str]]
+    """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[Optional[UpdateModelRequestPrices]]

@@ -1744,6 +1744,10 @@ timeout_seconds?: number | undefined;
 dimensions?: number | undefined;
 /** Of the kind `embedding`: how many texts one request may have. Default: 64. */
 batch_texts?: number | undefined;
+/** Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces. */
+query_prefix?: string | undefined;
+/** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
+passage_prefix?: string | undefined;
 /** What the model reads. */
 modalities: Array<'text' | 'image' | 'file'>;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -4066,6 +4070,10 @@ timeout_seconds?: number | undefined;
 dimensions?: number | undefined;
 /** Of the kind `embedding`: how many texts one request may have. Default: 64. */
 batch_texts?: number | undefined;
+/** Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces. */
+query_prefix?: string | undefined;
+/** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
+passage_prefix?: string | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -4102,6 +4110,10 @@ timeout_seconds?: number | null | undefined;
 dimensions?: number | undefined;
 /** Of the kind `embedding`: how many texts one request may have. Default: 64. */
 batch_texts?: number | null | undefined;
+/** Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces. */
+query_prefix?: string | null | undefined;
+/** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
+passage_prefix?: string | null | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */

@@ -27,6 +27,8 @@ class AsyncModelsOperations:
         timeout_seconds: Maybe[int] = OMIT,
         dimensions: Maybe[int] = OMIT,
         batch_texts: Maybe[int] = OMIT,
+        query_prefix: Maybe[str] = OMIT,
+        passage_prefix: Maybe[str] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[types.CreateModelRequestPrices] = OMIT,
         options: Optional[CallOptions] = None,
@@ -44,10 +46,12 @@ class AsyncModelsOperations:
         :param timeout_seconds: How long the model may write nothing before it is given up.
         :param dimensions: How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused.
         :param batch_texts: Of the kind `embedding`: how many texts one request may have. Default: 64.
+        :param query_prefix: Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces.
+        :param passage_prefix: Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, kind=kind, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, kind=kind, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, modalities=modalities, prices=prices), options=options)
         return response
 
     def list(
@@ -82,6 +86,8 @@ class AsyncModelsOperations:
         timeout_seconds: Maybe[Optional[int]] = OMIT,
         dimensions: Maybe[int] = OMIT,
         batch_texts: Maybe[Optional[int]] = OMIT,
+        query_prefix: Maybe[Optional[str]] = OMIT,
+        passage_prefix: Maybe[Optional[str]] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[Optional[types.UpdateModelRequestPrices]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -97,10 +103,12 @@ class AsyncModelsOperations:
         :param timeout_seconds: How long the model may write nothing before it is given up.
         :param dimensions: How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused.
         :param batch_texts: Of the kind `embedding`: how many texts one request may have. Default: 64.
+        :param query_prefix: Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces.
+        :param passage_prefix: Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, modalities=modalities, prices=prices), options=options)
         return response
 
     async def delete(self, model: str, options: Optional[CallOptions] = None) -> None:
