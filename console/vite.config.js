@@ -3,19 +3,13 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   base: '/console/',
   publicDir: 'public',
-  // Given whole, so that the build needs no tsconfig.json of the project around it (images leave it out).
-  esbuild: {
-    jsx: 'automatic',
-    legalComments: 'none',
-    tsconfigRaw: '{"compilerOptions":{"verbatimModuleSyntax":true}}',
-  },
   build: {
     outDir: 'dist',
     emptyOutDir: true,
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: 'es2023',
-    rollupOptions: {
+    rolldownOptions: {
       // Libraries mark modules for servers that render React; this build has none.
       onwarn: (warning, warn) => warning.code === 'MODULE_LEVEL_DIRECTIVE' || warn(warning),
     },

@@ -1,6 +1,6 @@
 import * as RadixDialog from '@radix-ui/react-dialog';
-import { Command } from 'cmdk';
-import { useState } from 'react';
+import { Command, defaultFilter } from 'cmdk';
+import { type ReactNode, useState } from 'react';
 import { useLocation } from 'wouter';
 import { call } from './api/client.ts';
 import { sourceName } from './pages/knowledge/source-name.ts';
@@ -10,6 +10,7 @@ import './ui/picker.css';
 import './ui/dialog.css';
 import { visibleSections } from './sections.ts';
 import { useSession } from './session.tsx';
+import { usePainted } from './ui/paint.ts';
 import { useLoad } from './ui/query.ts';
 import { useDelayed } from './ui/use-delayed.ts';
 
@@ -26,81 +27,128 @@ const actions: (Found & { forDevelopers?: boolean })[] = [
   { path: '/keys', name: 'Create a key or a token', kind: 'action' },
 ];
 
-/** The ⌘K palette: finds pages, actions, apps, and resources by name or id. */
+/** The ⌘K palette: finds pages, actions, apps, and resources by name or id. The field is painted before the choices. */
 export default function Palette({ onClose }: { onClose: () => void }) {
-  const { isDeveloper, apps, place, choose } = useSession();
-  const [, navigate] = useLocation();
   const [text, setText] = useState('');
-  const search = useDelayed(text.trim());
-  const found = useLoad(['palette', search, isDeveloper], () => findThings(search, isDeveloper), {
-    enabled: search.length > 1,
-    keep: true,
-  });
-  const go = (perform: () => void) => {
-    onClose();
-    perform();
-  };
-  const pages = visibleSections(isDeveloper).flatMap((group) => group.sections);
-  const idPage = /^[a-z]{3}_\w{22}$/.test(search) ? idPages[search.slice(0, 3)] : undefined;
+  const painted = usePainted();
   return (
     <RadixDialog.Root open onOpenChange={(open) => open || onClose()}>
       <RadixDialog.Portal>
         <RadixDialog.Overlay className="dialog-overlay" />
         <RadixDialog.Content className="palette" aria-describedby={undefined}>
           <RadixDialog.Title className="hidden">Go to</RadixDialog.Title>
-          <Command label="Go to" loop>
+          {/* Its own filter moves every choice in the document on each key. */}
+          <Command label="Go to" loop shouldFilter={false}>
             <Command.Input placeholder="A page, an action, or a name or id" value={text} onValueChange={setText} />
             <Command.List label="Choices">
-              <Command.Empty>No results.</Command.Empty>
-              {idPage === undefined ? null : (
-                <Command.Item value={search} onSelect={() => go(() => navigate(`${idPage}/${search}`))}>
-                  Open <code>{search}</code>
-                </Command.Item>
-              )}
-              {search.length > 1 && found.data && found.data.length > 0 ? (
-                <Command.Group heading="Found">
-                  {found.data.map(({ path, name, kind }) => (
-                    <Command.Item key={path} value={`${name} ${path}`} onSelect={() => go(() => navigate(path))}>
-                      <span className="cut">{name}</span> <span className="faint">{kind}</span>
-                    </Command.Item>
-                  ))}
-                </Command.Group>
-              ) : null}
-              <Command.Group heading="Pages">
-                {pages.map(({ path, name, icon: Icon }) => (
-                  <Command.Item key={path} value={name} onSelect={() => go(() => navigate(path))}>
-                    <span className="palette-page">
-                      <Icon size={16} aria-hidden="true" /> {name}
-                    </span>
-                  </Command.Item>
-                ))}
-              </Command.Group>
-              <Command.Group heading="Actions">
-                {actions
-                  .filter(({ forDevelopers }) => isDeveloper || !forDevelopers)
-                  .map(({ path, name }) => (
-                    <Command.Item key={name} value={name} onSelect={() => go(() => navigate(path))}>
-                      {name}
-                    </Command.Item>
-                  ))}
-              </Command.Group>
-              {isDeveloper && apps.length > 1 ? (
-                <Command.Group heading="Apps">
-                  {apps
-                    .filter(({ id }) => id !== place.app)
-                    .map(({ id, name }) => (
-                      <Command.Item key={id} value={`${name} ${id}`} onSelect={() => go(() => choose({ app: id }))}>
-                        Switch to {name}
-                      </Command.Item>
-                    ))}
-                </Command.Group>
-              ) : null}
+              {painted ? <Choices text={text.trim()} onClose={onClose} /> : <div className="palette-choices" />}
             </Command.List>
           </Command>
         </RadixDialog.Content>
       </RadixDialog.Portal>
     </RadixDialog.Root>
   );
+}
+
+type Choice = { key: string; value: string; label: ReactNode; perform: () => void };
+type Group = { heading: string; choices: Choice[] };
+
+/** The choices that fit the text, best first. */
+function Choices({ text, onClose }: { text: string; onClose: () => void }) {
+  const { isDeveloper, apps, place, choose } = useSession();
+  const [, navigate] = useLocation();
+  const search = useDelayed(text);
+  const found = useLoad(['palette', search, isDeveloper], () => findThings(search, isDeveloper), {
+    enabled: search.length > 1,
+    keep: true,
+  });
+  const idPage = /^[a-z]{3}_\w{22}$/.test(text) ? idPages[text.slice(0, 3)] : undefined;
+  const open = (path: string) => () => navigate(path);
+  const groups: Group[] = [
+    {
+      heading: 'Found',
+      choices: (search.length > 1 ? (found.data ?? []) : []).map(({ path, name, kind }) => ({
+        ...{ key: path, value: `${name} ${path}`, perform: open(path) },
+        label: (
+          <>
+            <span className="cut">{name}</span> <span className="faint">{kind}</span>
+          </>
+        ),
+      })),
+    },
+    {
+      heading: 'Pages',
+      choices: visibleSections(isDeveloper)
+        .flatMap((group) => group.sections)
+        .map(({ path, name, icon: Icon }) => ({
+          ...{ key: path, value: name, perform: open(path) },
+          label: (
+            <span className="palette-page">
+              <Icon size={16} aria-hidden="true" /> {name}
+            </span>
+          ),
+        })),
+    },
+    {
+      heading: 'Actions',
+      choices: actions
+        .filter(({ forDevelopers }) => isDeveloper || !forDevelopers)
+        .map(({ path, name }) => ({ key: name, value: name, label: name, perform: open(path) })),
+    },
+    {
+      heading: 'Apps',
+      choices: apps
+        .filter(({ id }) => isDeveloper && id !== place.app)
+        .map(({ id, name }) => ({
+          ...{ key: id, value: `${name} ${id}`, label: `Switch to ${name}`, perform: () => choose({ app: id }) },
+        })),
+    },
+  ];
+  const shown = rank(groups, text);
+  return (
+    <>
+      {shown.length === 0 && idPage === undefined ? <Command.Empty>No results.</Command.Empty> : null}
+      {idPage === undefined ? null : (
+        <Command.Item
+          value={text}
+          onSelect={() => {
+            onClose();
+            navigate(`${idPage}/${text}`);
+          }}
+        >
+          Open <code>{text}</code>
+        </Command.Item>
+      )}
+      {shown.map(({ heading, choices }) => (
+        <Command.Group key={heading} heading={heading}>
+          {choices.map(({ key, label, perform }) => (
+            <Command.Item
+              key={key}
+              value={`${heading} ${key}`}
+              onSelect={() => {
+                onClose();
+                perform();
+              }}
+            >
+              {label}
+            </Command.Item>
+          ))}
+        </Command.Group>
+      ))}
+    </>
+  );
+}
+
+/** The choices that fit the text; those that fit best, and their groups, come first. */
+function rank(groups: Group[], text: string): Group[] {
+  const scored = groups.map(({ heading, choices }) => {
+    const fitting = choices
+      .map((choice) => ({ choice, score: text === '' ? 1 : defaultFilter(choice.value, text) }))
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score);
+    return { heading, choices: fitting.map(({ choice }) => choice), best: fitting[0]?.score ?? 0 };
+  });
+  return scored.filter(({ choices }) => choices.length > 0).sort((a, b) => b.best - a.best);
 }
 
 /** Finds resources whose name contains the text: files, sources, automations that the caller may open, and people. */

@@ -1,5 +1,6 @@
 import { type CheckedQuote, QuoteCheck } from '../content/quotes/check.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
+import { invalidField } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { fieldId, unknownReference } from '../tenancy/references.ts';
@@ -10,8 +11,11 @@ type QuoteScope = {
   documents?: readonly string[] | undefined;
   sources?: string[] | undefined;
   agent?: string | undefined;
-  versions?: ReadonlyMap<string, number> | undefined;
+  versions?: NamedVersions | undefined;
 };
+
+/** Versions by the UUIDs of their documents, each with the member of the request that names it. */
+export type NamedVersions = ReadonlyMap<string, { number: number; field: string }>;
 
 /** What a quote is compared with, at most. */
 const searchedDocumentsMax = 40;
@@ -43,8 +47,12 @@ export async function checkQuotes(
     const document =
       version === undefined
         ? await documents.findText(caller, id, room)
-        : await past.findText(caller, id, version, room);
-    if (document === undefined) return false;
+        : await past.findText(caller, id, version.number, room);
+    if (document === undefined) {
+      if (version !== undefined && (await documents.findText(caller, id, room)) !== undefined)
+        throw invalidField(version.field, 'is not a version of the document');
+      return false;
+    }
     bytes += document.content.length;
     const searched = new SearchedText(document);
     await check.add(searched, searched.text);

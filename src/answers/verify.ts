@@ -11,7 +11,7 @@ import type { Caller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { withBoxes } from './boxes.ts';
-import { checkQuotes, type FoundQuote, presentPlaces } from './citations.ts';
+import { checkQuotes, type FoundQuote, type NamedVersions, presentPlaces } from './citations.ts';
 import { quoteLimits, type verifySchema } from './schema.ts';
 import { sentenceStatusOf } from './sentence-status.ts';
 import { type SignedStatement, signStatement } from './statement.ts';
@@ -51,23 +51,19 @@ export async function verifyCitations(
 }
 
 /** The versions that the request names, by the UUIDs of their documents. */
-function readVersions({
-  documents = [],
-  versions,
-  boxes,
-}: Static<typeof verifySchema>): Map<string, number> | undefined {
+function readVersions({ documents = [], versions, boxes }: Static<typeof verifySchema>): NamedVersions | undefined {
   if (versions === undefined) return undefined;
   if (boxes === true) throw invalidField('boxes', 'cannot be given with versions');
   const named = new Set(documents.map((text) => fieldId('document', 'documents', text)));
-  const numbers = new Map<string, number>();
+  const found = new Map<string, { number: number; field: string }>();
   for (const [index, { document, version }] of versions.entries()) {
     const field = `versions.${index}.document`;
     const id = fieldId('document', field, document);
     if (!named.has(id)) throw invalidField(field, 'is not one of documents');
-    if (numbers.has(id)) throw invalidField(field, 'is named twice');
-    numbers.set(id, version);
+    if (found.has(id)) throw invalidField(field, 'is named twice');
+    found.set(id, { number: version, field: `versions.${index}.version` });
   }
-  return numbers;
+  return found;
 }
 
 type StatedQuote = SignedStatement['statement']['quotes'][number];

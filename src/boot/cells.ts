@@ -171,7 +171,7 @@ async function openCell(
   const timeoutMs = home.config.databaseTimeoutSeconds * 1_000;
   const probe = openDatabase(directTarget ?? target, { poolSize: 1, applicationName: 'quarry-cells', timeoutMs });
   // Before anything is migrated.
-  await refuseForeign(probe, { name, installation }).finally(() => probe.end({ timeout: 1 }));
+  await refuseForeign(home.db, probe, { name, installation }).finally(() => probe.end({ timeout: 1 }));
   const services = await createServices(home.config, home.log.child({ cell: name }), {
     ...{ clock: home.clock, cell: name, home, database: target, directDatabase: directTarget },
   });

@@ -68,11 +68,16 @@ export async function requireCellSecret(db: Database, name: string, secrets: Sec
 
 type Named = { name: string; installation: string };
 
-/** Throws CellRefused if the database cannot be the cell of this name. Changes nothing; it may have no tables yet. */
-export async function refuseForeign(db: Db, { name, installation }: Named): Promise<void> {
+/**
+ * Throws CellRefused if the database cannot be the cell of this name. Changes nothing; it may have no tables yet. A cell
+ * that had another database is refused before that is migrated, because a restore needs an empty one.
+ */
+export async function refuseForeign(directory: Db, db: Db, { name, installation }: Named): Promise<void> {
   const { hasIdentity, hasApps } = await store.findTables(db);
   const identity = hasIdentity ? await store.findIdentity(db) : undefined;
+  const known = await store.findDatabaseOf(directory, name);
   if (identity === undefined) {
+    if (known !== undefined) throw otherDatabase(name);
     if (!hasApps || !(await store.hasApps(db))) return;
     throw new CellRefused(
       `The database of the cell ${name} already has apps that this directory does not know. Use an empty database.`,
@@ -83,6 +88,7 @@ export async function refuseForeign(db: Db, { name, installation }: Named): Prom
   if (identity.cell === null)
     throw new CellRefused(`The database of the cell ${name} is the directory: leave out its database_url.`);
   if (identity.cell !== name) throw new CellRefused(`The cells ${name} and ${identity.cell} have the same database.`);
+  if (known !== undefined && identity.database !== known) throw otherDatabase(name);
 }
 
 /**
@@ -105,9 +111,9 @@ export async function refuseStrayApps(directory: Db, db: Db, name: string): Prom
 export async function claimCell(directory: Database, db: Database, named: Named): Promise<void> {
   const { name, installation } = named;
   const database = await db.begin(async (tx) => {
-    await refuseForeign(tx, named);
+    await refuseForeign(directory, tx, named);
     await store.insertIdentity(tx, { installation, database: newUuid(), cell: name });
-    await refuseForeign(tx, named);
+    await refuseForeign(directory, tx, named);
     return (await store.findIdentity(tx))?.database;
   });
   if (database === undefined) throw new Error('The identity of the cell is missing.');
@@ -116,6 +122,6 @@ export async function claimCell(directory: Database, db: Database, named: Named)
 
 function otherDatabase(name: string): CellRefused {
   return new CellRefused(
-    `The directory knows the cell ${name} with another database. Point the cell to that database again, or restore its backup.`,
+    `The directory knows the cell ${name} with another database. Name that database again, or restore a backup into an empty one: quarry restore DIRECTORY/${name} --cell ${name}`,
   );
 }

@@ -64,6 +64,11 @@ async function inspectCell(
 ): Promise<{ bytes?: number; problem?: string }> {
   const bytes = await store.measureDatabase(db);
   if (row?.database == null) return { bytes };
+  if (!(await store.findTables(db)).hasIdentity)
+    return {
+      bytes,
+      problem: `its database is empty: quarry restore DIRECTORY/${name} --cell ${name} restores a backup`,
+    };
   await requireMigrated(db);
   const identity = await store.findIdentity(db);
   if (identity === undefined) return { bytes, problem: 'its database is not that of a cell' };

@@ -107,6 +107,12 @@ export function listCells(db: Db): Promise<CellRow[]> {
     from cells order by name`;
 }
 
+/** The database that the directory knows as the cell of this name; undefined if no server has opened the cell yet. */
+export async function findDatabaseOf(directory: Db, name: string): Promise<string | undefined> {
+  const [row] = await directory<{ database: string | null }[]>`select database from cells where name = ${name}`;
+  return row?.database ?? undefined;
+}
+
 /** Returns false if there is no such cell. */
 export async function setCellState(db: Db, name: string, state: CellRow['state']): Promise<boolean> {
   const changed = await db`update cells set state = ${state} where name = ${name}`;

@@ -71,7 +71,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
     async create(caller: Caller, input: Static<typeof webhookCreateSchema>) {
       const { url, events = [], description = null, lookup_key: lookupKey = null } = input;
       if ((input.events === undefined) === (input.automations === undefined))
-        throw invalidField('events', 'or automations must be given, and not both');
+        throw invalidField('events', 'exactly one of events and automations is required');
       checkLookupKey(caller, input.lookup_key);
       requireSafeUrl(url);
       const automations = input.automations === undefined ? null : await programs.check(caller, input.automations);

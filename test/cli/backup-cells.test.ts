@@ -150,6 +150,13 @@ test('a restored cell gives up apps that have moved away, and those that it lost
     return createApp(server, 'eu2');
   });
   used.second = await added(await createEmptyDatabase());
+  // Servers and commands that find the empty database leave it empty for the restore.
+  await during(async (server) => assert.equal(await read(server, apps.staying), 503));
+  assert.match((await quarry('cells', 'list')).stdout, /its database is empty: quarry restore DIRECTORY\/eu2/);
+  for (const command of [['migrate'], ['cells', 'add', 'eu2']]) {
+    const refused = await quarry(...command);
+    assert.match(refused.stdout + refused.stderr, /knows the cell eu2 with another database/, command.join(' '));
+  }
   const wrong = await quarry('restore', join(backup, 'eu2'));
   assert.match(wrong.stderr, /backup of the cell eu2: add --cell eu2/);
   const other = await quarry('restore', join(backup, 'directory'), '--cell', 'eu2');

@@ -57,7 +57,7 @@ test('every route is in the document', () => {
   assert.deepEqual(
     undocumented(routes, documented),
     [],
-    'Give the route a tag that src/http/openapi/openapi.ts knows.',
+    'Give the route a tag that src/http/openapi/write-document.ts knows.',
   );
 
   documented.delete('getFile');
@@ -72,7 +72,7 @@ function fault(operation: Operation, tags: Set<string>): string | undefined {
   if (!/^[a-z]+[A-Za-z]+$/.test(operation.operationId ?? '')) return 'give it an operationId such as getFile';
   if (!operation.summary) return 'give it a summary';
   if (operation.tags?.length !== 1 || !tags.has(operation.tags[0] ?? ''))
-    return `give it one tag of src/http/openapi/openapi.ts, or add the new tag ${operation.tags} there`;
+    return `give it one tag of src/http/openapi/write-document.ts, or add the new tag ${operation.tags} there`;
   if (!operation['x-callers']?.length) return 'say who may call it (api.app, api.key, api.developer, api.public)';
   if (!Object.keys(operation.responses ?? {}).some((status) => /^[23]/.test(status)))
     return 'name the schema of its success in responses';

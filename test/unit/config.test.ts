@@ -99,12 +99,14 @@ test('a variable that is nearly a setting is named with the setting', () => {
     QUARRY_PROCESES: '2',
     QUARRY_ROLE: 'all',
     QUARRY_ELSEWHERE_ENTIRELY: 'x',
+    QUARRY_PORT: '8081',
     HOST: '',
   });
   assert.deepEqual(
     found.map(({ name }) => name),
-    ['QUARRY_PROCESES', 'QUARRY_ELSEWHERE_ENTIRELY'],
+    ['QUARRY_PROCESES', 'QUARRY_ELSEWHERE_ENTIRELY', 'QUARRY_PORT'],
   );
+  assert.match(found[2]?.warning ?? '', /Did you mean PORT\?$/);
   assert.match(found[0]?.warning ?? '', /Did you mean QUARRY_PROCESSES\?$/);
   assert.match(found[1]?.warning ?? '', /no such setting exists$/);
 });

@@ -40,6 +40,7 @@ export function Bars({
 }
 
 const dayMs = 24 * 3_600_000;
+const dayAndMonth = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
 /** The last days until today, each with its value or zero. */
 export function lastDays(days: number, values: Map<string, number>, describe: (value: number) => string): Bar[] {
@@ -47,7 +48,6 @@ export function lastDays(days: number, values: Map<string, number>, describe: (v
     const date = new Date(Date.now() - (days - 1 - at) * dayMs);
     const key = date.toISOString().slice(0, 10);
     const value = values.get(key) ?? 0;
-    const day = date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
-    return { key, value, label: `${day}: ${describe(value)}` };
+    return { key, value, label: `${dayAndMonth.format(date)}: ${describe(value)}` };
   });
 }

@@ -10,7 +10,7 @@ import {
   useTable,
 } from '@tanstack/react-table';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { type ReactNode, useMemo, useRef, useState } from 'react';
+import { type ReactNode, startTransition, useMemo, useRef, useState } from 'react';
 import { Button } from './button.tsx';
 import { count } from './format.ts';
 import { ArrowDown, ArrowUp, ChevronsUpDown } from './icons.ts';
@@ -91,7 +91,8 @@ export function DataTable<T extends RowData>({
     onSortingChange: (change) => {
       const next = typeof change === 'function' ? change(sorting) : change;
       if (order) order.onChange(next[0] ? `${next[0].desc ? '-' : ''}${next[0].id}` : '');
-      else setOwnSorting(next);
+      // Drawing the rows in another order takes long; the button is painted first.
+      else startTransition(() => setOwnSorting(next));
     },
     onRowSelectionChange: (change) => setSelected(typeof change === 'function' ? change(selected) : change),
   });

@@ -1,9 +1,13 @@
 import * as RadixTabs from '@radix-ui/react-tabs';
-import type { ReactNode } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { afterPaint } from './paint.ts';
 import './tabs.css';
 import { leave } from './unsaved.ts';
 
-/** Tabs with their panels; the arrow keys move between them. */
+/**
+ * Tabs with their panels; the arrow keys move between them. A pressed tab is painted as the chosen one before its panel
+ * is drawn, which can take long.
+ */
 export function Tabs<K extends string>({
   label,
   value,
@@ -18,14 +22,24 @@ export function Tabs<K extends string>({
   /** Whether the panels hold text that may be unsaved. Another tab then opens only when it is saved or may be lost. */
   asks?: boolean;
 }) {
+  const [pressed, setPressed] = useState<K>();
+  const open = useRef(onChange);
+  open.current = onChange;
+  useEffect(() => {
+    if (pressed === undefined) return;
+    return afterPaint(() => {
+      setPressed(undefined);
+      open.current(pressed);
+    });
+  }, [pressed]);
   return (
     <RadixTabs.Root
-      value={value}
+      value={pressed ?? value}
       // Focus alone does not open a tab if it has to ask, because it would ask twice.
       activationMode={asks ? 'manual' : 'automatic'}
       onValueChange={(next) => {
-        if (asks) leave(() => onChange(next as K));
-        else onChange(next as K);
+        if (asks) leave(() => setPressed(next as K));
+        else setPressed(next as K);
       }}
       className="tabs-root"
     >
@@ -37,8 +51,14 @@ export function Tabs<K extends string>({
         ))}
       </RadixTabs.List>
       {tabs.map(({ id, panel }) => (
-        <RadixTabs.Content key={id} value={id} className="tab-panel">
-          {panel}
+        <RadixTabs.Content
+          key={id}
+          value={id}
+          className="tab-panel"
+          forceMount={id === value ? true : undefined}
+          hidden={id !== value}
+        >
+          {id === value ? panel : null}
         </RadixTabs.Content>
       ))}
     </RadixTabs.Root>

@@ -86,7 +86,10 @@ export function isDeeperThan(value: unknown, levels: number): boolean {
   let layer: object[] = typeof value === 'object' && value !== null ? [value] : [];
   for (let level = 1; layer.length > 0; level++) {
     if (level > levels) return true;
-    layer = layer.flatMap((one) => Object.values(one).filter((inner) => typeof inner === 'object' && inner !== null));
+    const below: object[] = [];
+    for (const one of layer)
+      for (const inner of Object.values(one)) if (typeof inner === 'object' && inner !== null) below.push(inner);
+    layer = below;
   }
   return false;
 }

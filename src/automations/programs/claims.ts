@@ -31,9 +31,9 @@ export async function claimRun(change: ProgramChange, input: ClaimInput): Promis
     work.readyAt = null;
     return 'lost';
   }
-  if (isNew && state.sequence === 0)
+  // A run that keeps steps of another one has this entry. One that got a signal before has others.
+  if (isNew && state.startedAtMs === undefined)
     change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
-  // A run that keeps steps of another one has its first entry.
   state.status = 'running';
   const claim = newUuid();
   Object.assign(work, {

@@ -47,7 +47,7 @@ function nextSteps(directory: string, language: string): string {
   const runtime = language === 'python' ? 'Python 3.9 or newer' : 'Node 22.18 or newer';
   const ask = language === 'python' ? 'python3 main.py' : 'npm run ask';
   return [
-    `Wrote a starter to ${directory}. Its README.md says what is where. Next:`,
+    `Wrote a starter to ${directory === '.' ? 'this directory' : directory}: its README.md says what is where. Next:`,
     ...(directory === '.' ? [] : [`  cd ${directory}`]),
     ...(existsSync(clients) ? [`  ${install}`] : []),
     `  quarry dev            # runs a server that follows app/`,

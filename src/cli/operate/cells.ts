@@ -32,7 +32,7 @@ export function add(name: string): Promise<number> {
     const installation = await prepareDirectory(directory, cells, secrets);
     if (cell.target !== undefined)
       await withCell(cell, directory, async (db) => {
-        await refuseForeign(db, { name, installation });
+        await refuseForeign(directory, db, { name, installation });
         await migrate(db);
         if (secrets !== undefined) await requireCellSecret(db, name, secrets);
         await claimCell(directory, db, { name, installation });

@@ -26,7 +26,7 @@ export function onEveryDatabase(
       try {
         const installation = await findInstallation(directory);
         const exitCode = await withCell(cell, directory, async (db) => {
-          if (installation !== undefined) await refuseForeign(db, { name, installation });
+          if (installation !== undefined) await refuseForeign(directory, db, { name, installation });
           return work(db, name);
         });
         code = Math.max(code, exitCode);

@@ -7,7 +7,9 @@ import { findNearest } from '../../lib/nearest.ts';
  */
 export function warnOfUnknownSettings(env?: Record<string, string | undefined>) {
   return unknownSettings(env).map((name) => {
-    const nearest = findNearest(name, settingNames);
+    // Some settings have no prefix, such as PORT.
+    const bare = name.replace(/^QUARRY_/, '');
+    const nearest = settingNames.includes(bare) ? bare : findNearest(name, settingNames);
     const hint = nearest === undefined ? '' : `. Did you mean ${nearest}?`;
     return { name, warning: `This variable looks like a setting, but no such setting exists${hint}` };
   });

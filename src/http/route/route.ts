@@ -15,7 +15,7 @@ import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency-key.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { Protocol } from './protocols.ts';
-import { jsonBytes, namedSchemas } from './validation.ts';
+import { checkBody, jsonBytes, namedSchemas } from './validation.ts';
 
 /** Who may call a route. */
 export type Access =
@@ -259,6 +259,8 @@ export class Api {
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const { admit } = definition;
+    const { body, rawBody, protocol } = definition;
+    const takesNoBody = method === 'POST' && [body, rawBody, protocol].every((each) => each === undefined);
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
@@ -296,6 +298,7 @@ export class Api {
         },
         handler: withBodyText(async (request, reply) => {
           reply.code(success);
+          if (takesNoBody) checkBody(emptyBody, request.body ?? null);
           const handle = async () =>
             definition.handler({
               caller: callerOf(request),
@@ -411,6 +414,9 @@ function disableBodyParsing(fastify: FastifyInstance): void {
 export function strict<P extends Record<string, TSchema>>(properties: P, options: Record<string, unknown> = {}) {
   return Type.Object(properties, { additionalProperties: false, ...options });
 }
+
+/** What a POST without members may have as its body. */
+const emptyBody = strict({});
 
 /** A reference to a named schema (one with `$id`), with the type of that schema. */
 export function ref<T extends TSchema & { $id?: string }>(schema: T) {

@@ -165,6 +165,7 @@ function fieldsError(part: HttpPart, fields: FieldError[]): AppError {
 
 function describeErrors(errors: ErrorObject[]): FieldError[] {
   const fields = new Map<string, string>();
+  const wrongTypes = new Set<string>();
   // For "value or null", report the problem of the value, not that null was possible.
   const telling = errors.filter((error) => error.keyword !== 'anyOf' && error.params.type !== 'null');
   const isTold = ({ instancePath }: ErrorObject) =>
@@ -185,15 +186,35 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
       message = `must be one of ${(error.params.allowedValues as unknown[]).map(String).join(', ')}`;
     } else if (error.keyword === 'const') {
       message = `must be ${JSON.stringify(error.params.allowedValue)}`;
+    } else {
+      message = describeSize(error) ?? message;
     }
     const field = path.join('.') || 'body';
-    if (!fields.has(field)) fields.set(field, message);
+    const earlier = fields.get(field);
+    if (earlier === undefined) fields.set(field, message);
+    else if (error.keyword === 'type' && wrongTypes.has(field)) fields.set(field, `${earlier} or ${error.params.type}`);
+    // Of the alternatives, the value has the type of this one.
+    else if (error.keyword !== 'oneOf' && wrongTypes.delete(field)) fields.set(field, message);
+    if (error.keyword === 'type' && earlier === undefined) wrongTypes.add(field);
     if (fields.size >= fieldErrorsMax) break;
   }
   return [...fields].map(([field, message]) => ({ field, message }));
 }
 
 const fieldErrorsMax = 50;
+
+/** Plain words for a value that is too short, too long or has an item twice. */
+function describeSize({ keyword, params }: ErrorObject): string | undefined {
+  const unit = sizeUnits[keyword.slice(3) as keyof typeof sizeUnits];
+  if (keyword === 'uniqueItems') return `must not have an item twice: items ${params.j} and ${params.i} are equal`;
+  if (unit === undefined) return undefined;
+  const limit = Number(params.limit);
+  const size = `${limit} ${limit === 1 ? unit : `${unit}s`}`;
+  if (keyword.startsWith('max')) return `must have at most ${size}`;
+  return limit === 1 ? 'must not be empty' : `must have at least ${size}`;
+}
+
+const sizeUnits = { Length: 'character', Items: 'item', Properties: 'member' };
 
 function unescapePointer(segment: string): string {
   return segment.replaceAll('~1', '/').replaceAll('~0', '~');

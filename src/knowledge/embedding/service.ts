@@ -54,7 +54,7 @@ export function createEmbeddingService({ db, clock, base, open, queue }: Embeddi
 
     /** Has a job compare the embedders of a space with the models that their names stand for. */
     async recheck(tx: Db, scope: Scope): Promise<void> {
-      await store.noteAllPending(tx, scope);
+      if (await store.noteAllPending(tx, scope)) await queue(tx, scope.appId);
     },
 
     /** How far the vectors of a source are, and what those of another embedder would cost. */

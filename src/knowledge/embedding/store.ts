@@ -71,15 +71,15 @@ export async function notePending(tx: Db, { appId, sourceId }: SourceKey): Promi
     where app_id = ${appId} and source_id = ${sourceId} and not pending`;
 }
 
-/** Has a job compare all embedders with their models, of a space or of all. */
-export async function noteAllPending(db: Db, scope?: Scope): Promise<void> {
+/** Marks all embedders for a comparison with their models, of a space or of all. Returns whether there are any. */
+export async function noteAllPending(db: Db, scope?: Scope): Promise<boolean> {
   const where = scope
     ? db`e.app_id = ${scope.appId} and exists (select from knowledge_sources s where s.app_id = e.app_id
         and s.id = e.source_id and s.sandbox_id = ${scope.sandboxId})`
     : db`true`;
-  await db`
-    update knowledge_embedders e set pending = true, retry_at = null
-    where (not pending or retry_at is not null) and e.name is not null and ${where}`;
+  const marked = await db`
+    update knowledge_embedders e set pending = true, retry_at = null where e.name is not null and ${where}`;
+  return marked.count > 0;
 }
 
 /** The app's sources with this embedder that have work that is due, those that wait for the longest first. */

@@ -1,7 +1,13 @@
 import type { Static } from 'typebox';
+import type { Db } from '../../db/database.ts';
 import { readBase64 } from '../../files/input.ts';
+import { findVisibleFile } from '../../files/store.ts';
 import { decodeLongBase64, encodeLongText, findLongText } from '../../http/body/long-text.ts';
+import { AppError } from '../../lib/errors.ts';
+import type { Caller } from '../../tenancy/caller.ts';
+import { fieldId, unknownReference } from '../../tenancy/references.ts';
 import type { contentSchema } from '../schema.ts';
+import { documentBytesMax } from './prepare.ts';
 
 const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
@@ -19,6 +25,17 @@ export async function readContent(content: Static<typeof contentSchema>, field: 
     (filename === null || !/\.\w+$/.test(filename) || textName.test(filename));
   const bytes = long ? await concatenate(encodeLongText(field, long, app)) : Buffer.from(content.data);
   return { content: bytes, isText, contentType, filename };
+}
+
+/** The id of the file that a member of a body names. 422 unless the caller sees it and it is as small as a document. */
+export async function requireDocumentFile(db: Db, caller: Caller, file: string, field: string): Promise<string> {
+  const found = await findVisibleFile(db, caller, fieldId('file', field, file));
+  if (!found) throw unknownReference(field);
+  if (found.size > documentBytesMax)
+    throw new AppError('file_too_large', `A file can have at most ${documentBytesMax} bytes.`, {
+      fields: [{ field, message: 'is too large' }],
+    });
+  return found.id;
 }
 
 async function concatenate(pieces: AsyncIterable<Buffer>): Promise<Buffer> {

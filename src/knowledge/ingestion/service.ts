@@ -1,21 +1,19 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Static } from 'typebox';
 import { brokenReference, type Database, type Db, isInUnit, type Transaction } from '../../db/database.ts';
-import { findVisibleFile } from '../../files/store.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { requireQuotaLeft } from '../../tenancy/quotas.ts';
-import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
+import { pathId } from '../../tenancy/references.ts';
 import { findCreatableKind, listMissingForPull } from '../kinds/index.ts';
 import type { aclSchema } from '../permissions/schema.ts';
 import type { Permissions } from '../permissions/service.ts';
 import type { ingestBatchSchema, ingestSchema, pushSchema } from '../schema.ts';
 import { checkMetadata, type SourceService, type VisibleSource } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
-import { readContent } from './content.ts';
-import { documentBytesMax } from './prepare.ts';
+import { readContent, requireDocumentFile } from './content.ts';
 import { itemMetadata } from './run.ts';
 import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
@@ -147,14 +145,9 @@ export function createIngestService(deps: IngestDeps) {
     if (input.content)
       return { ...common, ...none, ...(await readContent(input.content, `${at}content.data`, caller.appId)) };
     const field = `${at}file`;
-    const file = await findVisibleFile(db, caller, fieldId('file', field, input.file ?? ''));
-    if (!file) throw unknownReference(field);
-    if (file.size > documentBytesMax)
-      throw new AppError('file_too_large', `A file can have at most ${documentBytesMax} bytes.`, {
-        fields: [{ field, message: 'is too large' }],
-      });
-    if (readers !== undefined) await permissions.requireNoMoreReaders(db, source.appId, file.id, readers, field);
-    return { ...common, ...none, fileId: file.id };
+    const fileId = await requireDocumentFile(db, caller, input.file ?? '', field);
+    if (readers !== undefined) await permissions.requireNoMoreReaders(db, source.appId, fileId, readers, field);
+    return { ...common, ...none, fileId };
   }
 
   /**

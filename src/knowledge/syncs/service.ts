@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { Database, Db, Transaction } from '../../db/database.ts';
-import { findVisibleFile } from '../../files/store.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import { canonicalJson } from '../../lib/canonical-json.ts';
@@ -9,11 +8,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
+import { pathId } from '../../tenancy/references.ts';
 import { lockSource, type SourceKey } from '../index/store.ts';
-import { readContent } from '../ingestion/content.ts';
+import { readContent, requireDocumentFile } from '../ingestion/content.ts';
 import type { AddKnowledgeJob } from '../ingestion/deps.ts';
-import { documentBytesMax } from '../ingestion/prepare.ts';
 import { findCreatableKind } from '../kinds/index.ts';
 import { checkMetadata, type SourceService } from '../sources/service.ts';
 import {
@@ -258,14 +256,7 @@ async function readUpsert(
     sourceUrl: input.source_url ?? null,
   };
   if (input.content) return { ...item, ...(await readContent(input.content, `${at}content.data`, caller.appId)) };
-  const field = `${at}file`;
-  const file = await findVisibleFile(db, caller, fieldId('file', field, input.file ?? ''));
-  if (!file) throw unknownReference(field);
-  if (file.size > documentBytesMax)
-    throw new AppError('file_too_large', `A file can have at most ${documentBytesMax} bytes.`, {
-      fields: [{ field, message: 'is too large' }],
-    });
-  return { ...item, fileId: file.id };
+  return { ...item, fileId: await requireDocumentFile(db, caller, input.file ?? '', `${at}file`) };
 }
 
 const emptyItem: store.NewSyncItem = {

@@ -248,10 +248,13 @@ test('an attempt that must not be repeated is not', async () => {
 
 test('signals end a wait, early ones too, and a wait without one times out', async () => {
   const id = await program();
-  const { id: run } = await client.invoke(id);
+  const { id: run } = await client.invoke(id, { payload: { n: 7 } });
+  const send = (name: string) => client.call('POST', `/automation_runs/${run}/signal`, { name, payload: 1 });
+  await send('before');
   const work = await worker.take(id);
-  const sent = await client.call('POST', `/automation_runs/${run}/signal`, { name: 'early', payload: 1 });
-  assert.equal(sent.status, 200);
+  assert.deepEqual(entryTypes(work.claimed.journal as never), ['signal_received', 'run_started']);
+  assert.deepEqual(work.claimed.journal[1]?.record.payload, { n: 7 });
+  assert.equal((await send('early')).status, 200);
   const taken = await work.write([]);
   assert.deepEqual(entryTypes(taken.entries as never), ['run_started', 'signal_received'].slice(1));
   const early = await work.write([started('first', { kind: 'signal', name: 'early' })]);

@@ -233,7 +233,8 @@ test('a function in Python continues its runs, takes only signed messages, and m
   await webhooks.api('PATCH', `/webhooks/${made.body.id}`, { url: `${url}later` });
   const { id: late } = await client.invoke(name);
   await signal(late);
-  assert.deepEqual((await client.waitForEnd(late)).result, ['cmd_', 8]);
+  const { result, error } = await client.waitForEnd(late);
+  assert.deepEqual([result, error], [['cmd_', 8], undefined], host.errors);
   const isAccepted = async () =>
     (await webhooks.deliveries(made.body.id)).some(({ log }) => log.at(-1)?.status === 202);
   await until(isAccepted);

@@ -80,6 +80,9 @@ test('times outside the years 1 to 9999 are refused in every input', async () =>
     '9999-12-31T23:59:59-12:00',
     '2024-01-01 (x)',
     '2024-13-01',
+    '2024-02-30',
+    '2023-02-29T12:00:00Z',
+    '2024-01-01T25:00:00Z',
   ])
     for (const field of ['since', 'until']) {
       const answer = await api<ErrorBody>('GET', `${path}?${field}=${encodeURIComponent(wrong)}`, options);

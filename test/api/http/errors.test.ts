@@ -95,6 +95,18 @@ test('unknown members, wrong types and nulls are 422 that names them; nothing is
     ['is not a known member of this request; did you mean slug?', 'is not a known member of this request'],
   );
   await refusedField('body', 'POST', '/api/v1/orgs', { key });
+  const sizes: [object, string][] = [
+    [{ query: '' }, 'query: must not be empty'],
+    [{ query: 'x'.repeat(10_001) }, 'query: must have at most 10000 characters'],
+    [{ query: 'x', sources: [] }, 'sources: must not be empty'],
+  ];
+  for (const [body, message] of sizes)
+    assert.equal((await api<ErrorBody>('POST', '/api/v1/answers', { key, body })).body.error.message, message);
+  // A POST without members takes an empty body alone.
+  const logout = `/api/v1/users/${(await provision.user(app)).id}/sessions/revoke`;
+  await refusedField('other', 'POST', logout, { key, body: { other: 1 } });
+  await refusedField('body', 'POST', logout, { key, body: [] });
+  assert.equal((await api('POST', logout, { key, body: {} })).status, 204);
   await refusedField('max_pages', 'POST', '/api/v1/extractions', {
     key,
     body: { url: 'https://example.com', mode: 'site', destination_kind: 'storage', max_pages: '5' },

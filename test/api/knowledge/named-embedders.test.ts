@@ -236,7 +236,6 @@ test('an embedder that changes its dimensions fails, and the old vectors serve',
   // The model is corrected: its space is another one.
   const corrected = await api('PATCH', `/api/v1/models/${id}`, { key, body: { dimensions: 32 } });
   assert.equal(corrected.status, 200, corrected.text);
-  await embedDue();
   await untilServing(source, embedder);
   assert.deepEqual(await spacesOf(source), [`openai:${embedder}:32`]);
 });

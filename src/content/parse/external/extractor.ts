@@ -61,7 +61,7 @@ type ExtractorSettings = {
 
 /** The name under which an extractor gets every document, which it may return as the title. */
 export const documentName = 'document';
-/** Concurrent documents of one app; as many more for other apps. */
+/** Concurrent documents of one app, and the same number for all other apps together. */
 const documentsMax = 4;
 /** As much as the text of a document may have. */
 const responseBytesMax = 32 * 1024 * 1024;
