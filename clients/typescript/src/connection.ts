@@ -58,6 +58,16 @@ const refused = new Set([429, 503]);
 /** Statuses of requests that may have been processed. */
 const unclear = new Set([408, 500, 502, 504]);
 
+/** In a browser, an address may be relative to the page. Elsewhere, such a text is a mistake, like a variable that is not set. */
+function checkAddress(address: string): string {
+  try {
+    new URL(address, (globalThis as { location?: { href: string } }).location?.href);
+  } catch {
+    throw new TypeError(`baseUrl must be an address such as http://127.0.0.1:8080, not ${JSON.stringify(address)}.`);
+  }
+  return address;
+}
+
 /** Sends requests: authentication, deadlines, repeats, errors. Each group of operations takes one. */
 export class Connection {
   readonly baseUrl: string;
@@ -65,7 +75,7 @@ export class Connection {
   readonly #fetch: typeof fetch;
 
   constructor(options: ConnectOptions) {
-    this.baseUrl = options.baseUrl.replace(/\/+$/, '');
+    this.baseUrl = checkAddress(options.baseUrl).replace(/\/+$/, '');
     this.#options = options;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     // Without repeats: a refresh token must not be sent twice.

@@ -89,6 +89,7 @@ for (const half of halves) {
       errors: [
         [422, 'invalid_parameters', 'email', true],
         [null, 'unreachable'],
+        'base_url must be an address such as http://127.0.0.1:8080',
       ],
       files: ['näme.txt', [[11, 11]], 'text/markdown', 'bytes', 'from a pipe', 0],
       texts: ['succeeded', 'A refund takes five days.', 'done', 1],

@@ -81,6 +81,8 @@ test('an error has the code, the fields and the request id of the response', asy
   await assert.rejects(quarry.agents.get('agt_0000000000000000000000'), { status: 404, code: 'not_found' });
   const elsewhere = new Quarry({ baseUrl: 'http://127.0.0.1:1', retries: 0 });
   await assert.rejects(elsewhere.server.health(), { code: 'unreachable', status: undefined });
+  for (const baseUrl of ['', '127.0.0.1', undefined])
+    assert.throws(() => new Quarry({ baseUrl: baseUrl as string }), { name: 'TypeError', message: /^baseUrl must be/ });
   const html = watched(() => new Response('<h1>Bad gateway</h1>', { status: 404 }));
   await assert.rejects(html.server.health(), { code: 'bad_response', status: 404 });
 });

@@ -28,7 +28,7 @@ async function bundledBytes(name: string, program: string): Promise<number> {
     build: {
       write: false,
       target: 'es2023',
-      minify: 'esbuild',
+      minify: 'oxc',
       lib: { entry: input, formats: ['es'], fileName: name },
     },
   });

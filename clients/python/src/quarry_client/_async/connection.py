@@ -37,6 +37,8 @@ class AsyncConnection:
         retries: int = _shared.RETRIES,
         http: Optional[Http] = None,
     ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError(f"base_url must be an address such as http://127.0.0.1:8080, not {base_url!r}.")
         self.base_url = base_url.rstrip("/")
         self._headers = {
             name: value for name, value in {"x-api-key": key, "x-app": app}.items() if value is not None
