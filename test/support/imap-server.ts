@@ -24,8 +24,11 @@ export async function startImapServer(user: string, password: string) {
       const [tag = '', ...words] = line.split(' ');
       const command = words.join(' ');
       const ok = () => socket.write(`${tag} OK done\r\n`);
-      if (command.startsWith('LOGIN ')) {
-        isKnown = command === `LOGIN "${user}" "${password}"`;
+      if (command === 'CAPABILITY') {
+        socket.write('* CAPABILITY IMAP4rev1\r\n');
+        ok();
+      } else if (command.startsWith('LOGIN ')) {
+        isKnown = command.replace(/^LOGIN (\w+) /, 'LOGIN "$1" ') === `LOGIN "${user}" "${password}"`;
         if (isKnown) ok();
         else socket.write(`${tag} NO wrong password\r\n`);
       } else if (!isKnown) socket.write(`${tag} BAD sign in first\r\n`);

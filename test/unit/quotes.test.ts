@@ -73,6 +73,23 @@ test('the parts of an elided quote stand in order under one heading, with three 
   assert.equal(await statusOf('thirty days'), 'too_short');
 });
 
+test('dashes count wherever they stand in a long quote, except at the ends of lines', async () => {
+  const { below, pick } = seeded(7);
+  for (let round = 0; round < 200; round++) {
+    const said = Array.from({ length: 3 + below(90) }, () => pick(['a', 'a-b', 'well-known', 'one']));
+    const text = `Before ${said.join(' ')} after`;
+    assert.match((await statusOf(said.join(' '), text)) ?? '', /exact|normalised/);
+    const [at, dashed] = [said.findIndex((word) => word.includes('-')), pick(['ab', 'a-\nb'])];
+    if (at < 0) continue;
+    const changed = said.with(at, said[at]?.replace(/(\w+)-(\w+)/, dashed === 'ab' ? '$1$2' : '$1-\n$2') ?? '');
+    const status = await statusOf(changed.join(' '), text);
+    assert.match(status ?? '', dashed === 'ab' ? /altered|not_found/ : /normalised/, changed.join(' '));
+    const parts = [changed.slice(0, 3), changed.slice(3)].map((part) => part.join(' '));
+    if (said.length < 6 || at < 3 || dashed === 'ab') continue;
+    assert.match((await statusOf(parts.join(' … '), text)) ?? '', /elided/);
+  }
+});
+
 test('an altered quote has its difference and its place', async () => {
   const [altered] = await check(page, 'We can promise more than that.');
   assert.equal(altered?.status, 'altered');
@@ -247,6 +264,7 @@ speedTest('quotes of the greatest size, in texts of the greatest size, let other
     ['parts', fifty(() => Array(500).fill('a a a').join(' … ')), 'a '.repeat(500_000)],
     ['compared', fifty(() => prose(2_200)), prose(1_000_000)],
     ['dashes', fifty(() => 'a-\nb '.repeat(2_000)), 'a-\nb '.repeat(200_000)],
+    ['parts with dashes', fifty(() => Array(2).fill('a-\nb '.repeat(900)).join(' … ')), 'a-\nb '.repeat(200_000)],
   ] as const) {
     // The first time also compiles the code.
     await check(text, ...quotes);

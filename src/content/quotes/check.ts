@@ -19,12 +19,14 @@ export type CheckedQuote<Key> = {
   difference?: Difference;
 };
 
+type Part = { pattern: number; form: NormalForm };
+
 type Quote<Key> = {
   text: string;
   form: NormalForm;
   /** The patterns of the whole quote and of the parts between its ellipses. */
   whole: number;
-  parts: { pattern: number; form: NormalForm }[];
+  parts: Part[];
   found: CheckedQuote<Key> | undefined;
 };
 
@@ -107,17 +109,25 @@ export class QuoteCheck<Key> {
     const form = normalise(text);
     if (countWords(form) < wordsMin) return { text, form, whole: -1, parts: [], found: { status: 'too_short' } };
     const whole = this.#automaton.add(form.units.subarray(0, form.length));
-    const parts = text
-      .split(ellipsis)
-      .filter((part) => part !== '')
-      .map(normalise);
-    const isElided = text.search(ellipsis) >= 0 && parts.every((part) => countWords(part) >= wordsMin);
-    return {
-      ...{ text, form, whole, found: undefined },
-      parts: !isElided
-        ? []
-        : parts.map((part) => ({ form: part, pattern: this.#automaton.add(part.units.subarray(0, part.length)) })),
-    };
+    return { text, form, whole, found: undefined, parts: text.search(ellipsis) < 0 ? [] : this.#prepareParts(text) };
+  }
+
+  /** Equal parts are the same object, so that each is compared once. Nothing if one of them is too short. */
+  #prepareParts(text: string): Part[] {
+    const known = new Map<string, Part>();
+    const parts: Part[] = [];
+    for (const own of text.split(ellipsis)) {
+      if (own === '') continue;
+      let part = known.get(own);
+      if (part === undefined) {
+        const form = normalise(own);
+        if (countWords(form) < wordsMin) return [];
+        part = { form, pattern: this.#automaton.add(form.units.subarray(0, form.length)) };
+        known.set(own, part);
+      }
+      parts.push(part);
+    }
+    return parts;
   }
 
   async #scan(key: Key, { text, offset, known: inside }: Window): Promise<void> {
@@ -193,7 +203,7 @@ async function findWhole<Key>(
 
 /** The parts in their order, near each other and under one heading. */
 async function findElided(
-  parts: Quote<unknown>['parts'],
+  parts: readonly Part[],
   form: NormalForm,
   matches: ReadonlyMap<number, number[]>,
   pace: Pace,
@@ -213,25 +223,39 @@ async function findElided(
       at = next + part.length;
     }
     const [start, end] = [ranges[0]?.start ?? 0, ranges.at(-1)?.end ?? 0];
-    const isDivided = form.headings.some((heading) => heading > start && heading < end);
-    if (!isDivided && end - start <= elisionMax) return { status: 'elided', ranges };
+    if (end - start <= elisionMax && !isDivided(form.headings, start, end)) return { status: 'elided', ranges };
   }
   return undefined;
 }
 
+/** Whether one of the headings, which are in order, is between the two places. */
+function isDivided(headings: readonly number[], start: number, end: number): boolean {
+  let [low, high] = [0, headings.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((headings[middle] ?? 0) > start) high = middle;
+    else low = middle + 1;
+  }
+  return (headings[low] ?? end) < end;
+}
+
 /** Where each part stands, in order. Nothing if one stands nowhere. */
 async function placesOf(
-  parts: Quote<unknown>['parts'],
+  parts: readonly Part[],
   form: NormalForm,
   matches: ReadonlyMap<number, number[]>,
   pace: Pace,
 ): Promise<{ length: number; starts: number[]; next: number }[]> {
   const places: Awaited<ReturnType<typeof placesOf>> = [];
   const startsMax = Math.ceil(partComparisonsMax / parts.length);
-  for (const { pattern, form: own } of parts) {
+  const known = new Map<Part, number[]>();
+  for (const part of parts) {
     await pace.keep();
-    const starts = (matches.get(pattern) ?? []).slice(0, startsMax).filter((at) => saysTheSame(own, form, at));
+    const { pattern, form: own } = part;
+    let starts = known.get(part);
+    starts ??= (matches.get(pattern) ?? []).slice(0, startsMax).filter((at) => saysTheSame(own, form, at));
     if (starts.length === 0) return [];
+    known.set(part, starts);
     places.push({ length: own.length, starts, next: 0 });
   }
   return places;

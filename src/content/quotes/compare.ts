@@ -13,16 +13,33 @@ export function saysTheSame(quote: NormalForm, text: NormalForm, start: number):
   return startsWhole(quote, text, start) && endsWhole(text, start + quote.length) && hasSameDashes(quote, text, start);
 }
 
+/**
+ * A certain dash in one of the two is a dash in the other. A hyphen at the end of a line may or may not belong to its
+ * word. Compares 32 units at a time.
+ */
 function hasSameDashes(quote: NormalForm, text: NormalForm, start: number): boolean {
   if (quote.dashes.size === 0 && text.dashes.size === 0) return true;
-  for (let at = 1; at < quote.length; at++) {
-    const wanted = quote.dashes.get(at);
-    const found = text.dashes.get(start + at);
-    if ((wanted === undefined) === (found === undefined)) continue;
-    // A hyphen at the end of a line may or may not belong to its word.
-    if (((wanted ?? found ?? 0) & dashSides.lineEnd) === 0) return false;
+  const { any, certain } = quote.dashBits;
+  const { any: textAny, certain: textCertain } = text.dashBits;
+  for (let at = 0; at < quote.length; at += 32) {
+    const word = at >>> 5;
+    const missing = (certain[word] ?? 0) & ~bitsAt(textAny, start + at);
+    const more = bitsAt(textCertain, start + at) & ~(any[word] ?? 0);
+    if ((missing | more) === 0) continue;
+    // What stands before the first unit is not part of the quote, nor is what stands after the last one.
+    const left = quote.length - at;
+    const inside = (left >= 32 ? -1 : (1 << left) - 1) & (at === 0 ? -2 : -1);
+    if (((missing | more) & inside) !== 0) return false;
   }
   return true;
+}
+
+/** The 32 bits from this one on. */
+function bitsAt(bits: Uint32Array, at: number): number {
+  const word = at >>> 5;
+  const shift = at & 31;
+  const low = (bits[word] ?? 0) >>> shift;
+  return shift === 0 ? low : low | ((bits[word + 1] ?? 0) << (32 - shift));
 }
 
 function startsWhole(quote: NormalForm, text: NormalForm, start: number): boolean {

@@ -18,6 +18,8 @@ export type NormalForm = {
   ends: Uint32Array;
   /** By the index of the unit after it. */
   dashes: Map<number, number>;
+  /** A bit for each unit with a dash before it: in `any` for every dash, in `certain` unless it is at the end of a line. */
+  dashBits: { any: Uint32Array; certain: Uint32Array };
   /** Where lines with headings begin in the text. */
   headings: number[];
 };
@@ -46,9 +48,11 @@ class Normaliser {
     this.#text = text;
     // A ligature is one unit of text and up to three units here.
     const size = text.length * 3;
+    const words = (size >>> 5) + 1;
     this.#form = {
       ...{ units: new Uint16Array(size), starts: new Uint32Array(size), ends: new Uint32Array(size) },
       ...{ length: 0, dashes: new Map(), headings: [] },
+      dashBits: { any: new Uint32Array(words), certain: new Uint32Array(words) },
     };
   }
 
@@ -162,8 +166,8 @@ class Normaliser {
   }
 
   #emit(written: string, start: number, end: number): void {
-    const { units, starts, ends, dashes } = this.#form;
-    if (this.#dash !== undefined) dashes.set(this.#form.length, this.#dash);
+    const { units, starts, ends } = this.#form;
+    if (this.#dash !== undefined) this.#pushDash(this.#dash);
     else if (this.#space && this.#form.length > 0) this.#push(0x20, start, start);
     this.#dash = undefined;
     this.#space = false;
@@ -175,6 +179,14 @@ class Normaliser {
       ends[at] = end;
       this.#form.length += 1;
     }
+  }
+
+  #pushDash(sides: number): void {
+    const { dashes, dashBits, length } = this.#form;
+    dashes.set(length, sides);
+    const [word, bit] = [length >>> 5, 1 << (length & 31)];
+    dashBits.any[word] = (dashBits.any[word] ?? 0) | bit;
+    if ((sides & dashSides.lineEnd) === 0) dashBits.certain[word] = (dashBits.certain[word] ?? 0) | bit;
   }
 
   #push(unit: number, start: number, end: number): void {

@@ -28,6 +28,7 @@ import { newUuid } from '../../../src/lib/ids.ts';
 import { Secrets } from '../../../src/tenancy/secrets.ts';
 import { administrate } from '../../support/database.ts';
 import type { FileBody } from '../../support/files.ts';
+import { knowledgeOf } from '../../support/knowledge.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
@@ -46,6 +47,7 @@ before(async () => {
   // What a process has queued (uses of keys, entries of the audit log) is in the database when it has stopped.
   const stopped = await startTestServer({ beside: server, env: { QUARRY_JOB_WORKERS: '0' } });
   for (let at = 0; at < filesCount; at++) await upload(`contents ${at}`, stopped);
+  await changeDocument(stopped);
   await stopped.close();
   whole = join(directory, 'whole');
   await takeBackup(deps(), whole);
@@ -63,6 +65,24 @@ afterEach(async () => {
 function deps(blobs: BlobStore = server.services.blobs): BackupDeps {
   const { directTarget, secrets } = server.services;
   return { target: directTarget, blobs, secrets, clock: systemClock, version: '0.0.0', progress };
+}
+
+/** A document with an old version, and a deleted one. */
+async function changeDocument(to: TestServer): Promise<void> {
+  const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
+    const sent = await to.api<T>(method, `/api/v1${path}`, { key: app.secretKey, ...(body && { body }) });
+    assert.ok(sent.status < 300, sent.text);
+    return sent.body;
+  };
+  const org = (await call<{ id: string }>('POST', '/orgs', { name: 'Versions' })).id;
+  const kind = { type: 'knowledge/documents', org, version_retention_days: 30 };
+  const source = (await call<{ id: string }>('POST', '/knowledge_sources', kind)).id;
+  const knowledge = knowledgeOf(to, { key: app.secretKey });
+  const changed = await knowledge.push(source, 'What it was.');
+  const content = { data: 'What it is.' };
+  const change = await call<{ id: string }>('PATCH', `/knowledge_documents/${changed}`, { content });
+  assert.equal((await knowledge.waitForIngestion(change.id)).status, 'succeeded');
+  await call('DELETE', `/knowledge_documents/${await knowledge.push(source, 'What is gone.')}`);
 }
 
 async function upload(text: string, to = server): Promise<FileBody> {
@@ -145,7 +165,9 @@ test('every row, job and sequence is restored, and the schema is unchanged', asy
   assert.deepEqual(manifest.tables.map(({ name }) => name).sort(), Object.keys(await contentOf(db)).sort());
   const empty = await createEmpty();
   await restore(from, empty);
-  assert.deepEqual(await contentOf(empty.db), await contentOf(db));
+  const restored = await contentOf(empty.db);
+  assert.deepEqual(restored, await contentOf(db));
+  assert.deepEqual([restored.knowledge_versions?.length, restored.knowledge_version_texts?.length], [2, 2]);
   await assertSameShape(empty.db, db);
   const jobs = (of: Database) => of`
     select task, priority, run_at, attempts, max_attempts, key, crashes, locked_by

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { mailbox } from '../../../clients/typescript/examples/mailbox.ts';
 import { type Connector, checkConnector, Quarry, QuarryError } from '../../../clients/typescript/src/index.ts';
 import { startImapServer } from '../../support/imap-server.ts';
+import { runPython } from '../../support/python.ts';
 import { startTestServer } from '../../support/server.ts';
+import { projectRoot } from '../../support/source.ts';
 
 const server = await startTestServer();
 after(() => server.close());
@@ -50,6 +53,31 @@ test('the mailbox passes the checks of connectors', async () => {
   for (let i = 1; i <= 50; i++) mails.add(`Message ${i}`, `Text number ${i}.`);
   const box = { host: '127.0.0.1', port: mails.port, user: 'ada', password: 'secret', tls: false };
   assert.deepEqual(await checkConnector(quarry.connection, newSource, mailbox(box)), []);
+});
+
+test('the mailbox in Python copies the same, and passes the checks of connectors', async () => {
+  const mails = await startImapServer('ada', 'pass \\"word');
+  after(() => mails.close());
+  for (let i = 1; i <= 21; i++) mails.add(`Message ${i}`, `Text number ${i}.`);
+  const python = async (more: Record<string, string>) => {
+    const ran = await runPython([join(projectRoot, 'test/fixtures/python/connectors/imap.py')], {
+      ...{ BASE_URL: server.baseUrl, KEY: app.secretKey, OWNER: user.id, PASSWORD: 'pass "word' },
+      ...{ IMAP_PORT: String(mails.port), EXAMPLES: join(projectRoot, 'clients/python/examples'), ...more },
+    });
+    assert.equal(ran.code, 0, ran.errors);
+    return JSON.parse(ran.output) as unknown;
+  };
+  const source = await newSource();
+  const locked = { SOURCE: await newSource(), MODE: 'full', PASSWORD: 'guess' };
+  assert.match(String(await python(locked)), /wrong password/);
+  assert.deepEqual(await python({ SOURCE: source, MODE: 'full' }), [21, 0]);
+  mails.remove(3);
+  mails.add('News', 'The umbrellas have arrived.');
+  assert.deepEqual(await python({ SOURCE: source, MODE: 'changes' }), [1, 1]);
+  assert.equal((await idsOf(source)).includes('7/3'), false);
+  mails.rebuild();
+  assert.match(String(await python({ SOURCE: source, MODE: 'changes' })), /full sync/);
+  assert.deepEqual(await python({}), []);
 });
 
 test('the checks find a connector that forgets where it was, repeats itself, or changes what has not changed', async () => {

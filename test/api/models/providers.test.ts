@@ -77,6 +77,29 @@ for (const [provider, fake] of Object.entries(fakes) as [keyof typeof models, Mo
     assert.ok(JSON.stringify(request?.body).includes('Be short.'));
   });
 
+  test(`${provider}: pictures and documents are sent as bytes, never as an address`, async () => {
+    const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+    const pdf = 'JVBERi0xLjQK';
+    const files: string[] = [];
+    for (const [filename, content_type, data] of [
+      ['a.png', 'image/png', png],
+      ['a.pdf', 'application/pdf', pdf],
+    ])
+      files.push((await client.call<{ id: string }>('POST', '/files', { filename, content_type, data })).body.id);
+    const seeing = { ...body, name: `${provider}-seeing`, modalities: ['text', 'image', 'file'] };
+    assert.equal((await client.call('POST', '/models', seeing)).status, 201);
+    fake.script = () => 'A dot.';
+    const messages = [{ role: 'user', content: 'What is this?', files }];
+    assert.equal((await generated({ model: seeing.name, messages })).text, 'A dot.');
+    const sent = JSON.stringify(fake.requests[0]?.body);
+    for (const [type, data] of [
+      ['image/png', png],
+      ['application/pdf', pdf],
+    ])
+      assert.ok(sent.includes(String(data)) && sent.includes(`"${type}"`), sent);
+    assert.doesNotMatch(sent, /https?:|fil_/);
+  });
+
   test(`${provider}: a stream without a finish reason, or that breaks, is an error`, async () => {
     fake.script = () => ({ text: 'Half of', finish: null });
     assert.equal(await failed(), 'llm_bad_response');

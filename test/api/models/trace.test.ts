@@ -35,6 +35,7 @@ test('an upload, its extraction, the calls of the model and of its tools, and th
   });
   const traceId = 'c'.repeat(32);
   const searchId = 'e'.repeat(32);
+  const namedId = 'f'.repeat(32);
   const traceparent = (id: string) => ({ traceparent: `00-${id}-${'d'.repeat(16)}-01` });
   try {
     const app = await server.provision.app();
@@ -76,6 +77,24 @@ test('an upload, its extraction, the calls of the model and of its tools, and th
       ...{ key: app.secretKey, headers: traceparent(searchId), body: { query: 'metal' } },
     });
     assert.equal(found.status, 200, found.text);
+
+    for (const named of [
+      { name: 'meanings', kind: 'embedding', model: 'named-vectors', url: embedding.url, dimensions: 64 },
+      { name: 'judge', kind: 'rerank', model: 'named-order', url: reranking.url.replace(/\/rerank$/, '') },
+    ])
+      assert.equal((await client.call('POST', '/models', { ...named, provider: 'openai' })).status, 201);
+    const renamed = await server.provision.org(app);
+    const other = await knowledge.createSource({ org: renamed.id, embedder: 'meanings' });
+    await knowledge.push(other, '# Zinc\n\nZinc is a metal.');
+    const named = await server.api<{ vectors_unavailable?: string; rerank_unavailable?: string }>(
+      'POST',
+      `/api/v1/knowledge_sources/${other}/search`,
+      {
+        ...{ key: app.secretKey, headers: traceparent(namedId) },
+        body: { query: 'metal', rerank_model: 'judge' },
+      },
+    );
+    assert.equal(named.status, 200, named.text);
   } finally {
     await server.close();
   }
@@ -105,5 +124,15 @@ test('an upload, its extraction, the calls of the model and of its tools, and th
     search.map((span) => attribute(span, 'operation.name')),
     ['retrieval', 'embeddings', 'rerank'],
   );
+  for (const [operation, name] of [
+    ['embeddings', 'named-vectors'],
+    ['rerank', 'named-order'],
+  ]) {
+    const span = collector.find(new RegExp(`^${operation} ${name}$`), namedId);
+    assert.deepEqual(
+      ['operation.name', 'provider.name', 'request.model'].map((each) => attribute(span, each)),
+      [operation, 'openai', name],
+    );
+  }
   for (const text of ['An invoice.', 'What is it?', 'invoice-7', 'metal']) assert.ok(!collector.text().includes(text));
 });
