@@ -31,11 +31,25 @@ export function dropSession(session: Session): void {
   session.connection.stream.destroy();
 }
 
-/** Prevents the removal of blobs until the session ends. False when another backup is running. */
+/**
+ * Prevents the removal of blobs until the session ends. False when another backup is running. Waits a moment for the
+ * lock of one that has just ended: PostgreSQL may notice later that its connection is closed.
+ */
 export async function takeBackupLock(session: Session): Promise<boolean> {
-  const { rows } = await session.query('select pg_try_advisory_lock($1) as taken', [backupLockKey]);
-  return rows[0]?.taken === true;
+  await session.query("set lock_timeout = '3s'");
+  try {
+    await session.query('select pg_advisory_lock($1)', [backupLockKey]);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === lockNotAvailable) return false;
+    throw error;
+  } finally {
+    await session.query('set lock_timeout = 0');
+  }
 }
+
+/** The SQLSTATE of a statement that waited for longer than lock_timeout. */
+const lockNotAvailable = '55P03';
 
 export async function releaseBackupLock(session: Session): Promise<void> {
   await session.query('select pg_advisory_unlock($1)', [backupLockKey]);
