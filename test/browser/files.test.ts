@@ -68,6 +68,7 @@ test('files are uploaded, found, read, shared, transferred and deleted', async (
   await page.getByText('Only images can have a public link').waitFor();
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Delete the file' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await rows.nth(1).waitFor();
   await page.getByRole('row').filter({ hasText: 'notes.md' }).waitFor({ state: 'detached' });
 
@@ -145,6 +146,7 @@ test('an upload that stopped half-way is listed with what has arrived, and can b
   await unfinished.getByText('1.0 KiB of 4.0 KiB').waitFor();
   await unfinished.getByRole('button', { name: 'Delete film.mp4' }).click();
   await page.getByRole('button', { name: 'Delete the upload' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
   await unfinished.waitFor({ state: 'detached' });
 });
 

@@ -57,6 +57,7 @@ test('entries are written, found, changed and deleted; a concurrent change is no
 
   await page.getByRole('button', { name: 'Delete ships/boreas' }).click();
   await dialog.getByRole('button', { name: 'Delete the entry' }).click();
+  await dialog.waitFor({ state: 'detached' });
   await page.getByRole('button', { name: 'ships/boreas', exact: true }).waitFor({ state: 'detached' });
 });
 

@@ -48,7 +48,10 @@ test('a deleted entry is restored with its time, unless its key was written mean
   const page = await it.openAsDeveloper(app, '/console/kv');
   const remove = async (name: string) => {
     await page.getByRole('button', { name: `Delete ${name}` }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete the entry' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Delete the entry' }).click();
+    // As long as it is open, nothing behind it has a role.
+    await dialog.waitFor({ state: 'detached' });
     await page.getByRole('button', { name, exact: true }).waitFor({ state: 'detached' });
   };
   await remove('alba');
