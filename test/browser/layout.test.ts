@@ -29,7 +29,9 @@ const file = await create('/files', {
 });
 const extraction = await create('/extractions', { file, destination_kind: 'storage' });
 const knowledge = knowledgeOf(it.server, { key });
-const source = await knowledge.createSource({ org: org.id, metadata: { name: 'Harbour rules' } });
+const source = await knowledge.createSource({
+  ...{ org: org.id, metadata: { name: 'Harbour rules' }, version_retention_days: 30 },
+});
 const document = await knowledge.push(source, `# Fees\n\n${'A berth costs twelve euros. '.repeat(30)}`, {
   title: 'Fees',
 });
@@ -85,7 +87,10 @@ const pages: Record<string, [path: string, sign: string]> = {
   knowledge: ['/knowledge', 'Harbour rules'],
   'knowledge-source': [`/knowledge/${source}`, 'Fees'],
   'knowledge-search': [`/knowledge/${source}?tab=search`, 'Maximum hits'],
+  'knowledge-history': [`/knowledge/${source}?tab=history`, 'No deleted documents'],
+  'knowledge-settings': [`/knowledge/${source}?tab=settings`, 'Keep old versions for days'],
   'knowledge-document': [`/knowledge/documents/${document}`, 'twelve euros'],
+  'knowledge-versions': [`/knowledge/documents/${document}?tab=versions`, 'current'],
   overview: ['/overview', 'Recent activity'],
   automations: ['/automations', 'Mooring request'],
   'automation-new': ['/automations/new', 'Save and run'],
@@ -300,6 +305,7 @@ test('on a phone no page scrolls sideways; on a desktop axe finds nothing on any
   for (const [path, button] of [
     ['/users', 'New user'],
     ['/webhooks', 'New webhook'],
+    ['/models', 'New model'],
   ] as const) {
     await visit(page, [path, button]);
     await page.getByRole('button', { name: button }).click();
