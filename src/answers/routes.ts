@@ -1,5 +1,6 @@
 import { textBudget } from '../http/body/budgets.ts';
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { everyCaller } from '../http/route/access.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';

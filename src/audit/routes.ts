@@ -1,5 +1,6 @@
+import { operators } from '../http/route/access.ts';
 import { page, pageOf, pageRequest } from '../http/route/pages.ts';
-import { type Api, operators, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { presentEntry, presentUse } from './present.ts';
 import { auditEntrySchema, auditQuery, credentialUseQuery, credentialUseSchema } from './schema.ts';
 import type { AuditService } from './service.ts';

@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
+import { everyCaller, operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { compact } from '../http/route/present.ts';
 import { registerResource } from '../http/route/resource.ts';
-import { type Api, everyCaller, operators, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { textBudget } from '../http/body/budgets.ts';
+import { everyCaller, operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
-import { type Api, everyCaller, operators, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { integerRange } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { presentConfig } from './present.ts';

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { Type } from 'typebox';
+import { operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
-import { type Api, operators, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { presentErasure } from './present.ts';
 import * as schema from './schema.ts';

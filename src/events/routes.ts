@@ -1,4 +1,5 @@
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { everyCaller } from '../http/route/access.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { eventsTopic } from './log.ts';
 import { streamedEventSchema } from './schema.ts';

@@ -1,9 +1,10 @@
 import { Type } from 'typebox';
 import type { FileLinks } from '../files/present.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
+import { everyCaller } from '../http/route/access.ts';
 import { sendList } from '../http/route/lists.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Clock } from '../lib/clock.ts';
 import { presentExtraction, presentOutputs, presentSummary, presentWithoutOutputs } from './present.ts';

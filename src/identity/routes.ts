@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
+import { operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
-import { type Api, operators } from '../http/route/route.ts';
+import type { Api } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Credentials } from '../tenancy/credentials.ts';

@@ -1,5 +1,6 @@
+import { operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
-import { type Api, operators } from '../http/route/route.ts';
+import type { Api } from '../http/route/route.ts';
 import { hasScope } from '../tenancy/key-scopes.ts';
 import { presentInstallation } from './present.ts';
 import { installationCreateSchema, installationSchema, installationUpdateSchema } from './schema.ts';

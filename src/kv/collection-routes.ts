@@ -1,6 +1,7 @@
 import type { Db } from '../db/database.ts';
 import { textBudget } from '../http/body/budgets.ts';
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { everyCaller } from '../http/route/access.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { AppError, invalidField } from '../lib/errors.ts';
 import { presentBatchResult, presentEntry } from './present.ts';

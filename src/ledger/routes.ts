@@ -1,4 +1,5 @@
-import { type Api, operators, ref } from '../http/route/route.ts';
+import { operators } from '../http/route/access.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { ledgerHeadSchema, ledgerQuery, ledgerVerificationSchema, verificationQuery } from './schema.ts';
 import { formatCursor, type LedgerService } from './service.ts';
 

@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
+import { operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
-import { type Api, operators, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { presentAlias, presentCall, presentModel, presentTrial } from './present.ts';
 import {
   aliasCreateSchema,

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
+import { operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
-import { type Api, operators, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { setAsideJobSchema } from './schema.ts';

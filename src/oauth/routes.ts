@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { isForPerson, sendErrorPage } from '../http/error-page.ts';
+import { everyCaller } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import type { KeyScope } from '../tenancy/key-scopes.ts';

@@ -1,7 +1,8 @@
 import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { everyCaller } from '../http/route/access.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { formatId, nativeId } from '../lib/ids.ts';

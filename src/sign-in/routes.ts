@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
-import { type Api, everyCaller, ref } from '../http/route/route.ts';
+import { everyCaller } from '../http/route/access.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';

@@ -1,5 +1,6 @@
+import { operators } from '../http/route/access.ts';
 import { iso } from '../http/route/present.ts';
-import { type Api, operators, ref } from '../http/route/route.ts';
+import { type Api, ref } from '../http/route/route.ts';
 import { usageSchema } from './schema.ts';
 import type { UsageService } from './service.ts';
 

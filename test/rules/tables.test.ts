@@ -37,6 +37,18 @@ test('every table without app_id says which databases of an installation have it
   );
 });
 
+/** Tables with a column that names a file. */
+const namingFiles = (found: SchemaTable[]) =>
+  found.filter(({ text }) => /^ {2}(?:\w+_)?file_id uuid/m.test(text)).map(({ name }) => name);
+
+test('a file that a removed run made stays if a row of any other table names it', () => {
+  const asked = readProjectFile('src/automations/retention/file-store.ts');
+  // A grant is a change of its file, which then stays.
+  const unasked = namingFiles(readTables(schema)).filter((name) => !asked.includes(name) && name !== 'file_grants');
+  assert.deepEqual(unasked, [], 'Ask for the table in isOnlyTheirs.');
+  assert.deepEqual(namingFiles(readTables('table a\n  logo_file_id uuid\n\ntable b\n  id uuid\n')), ['a']);
+});
+
 test('the rules find tables, logged or not, sequences of identity columns, and a missing app_id', () => {
   assert.deepEqual(
     readTables(example).map(({ name }) => name),

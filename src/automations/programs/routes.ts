@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { bodyBudgets } from '../../http/body/budgets.ts';
+import { operators } from '../../http/route/access.ts';
 import { iso } from '../../http/route/present.ts';
-import { type Api, operators, ref } from '../../http/route/route.ts';
+import { type Api, ref } from '../../http/route/route.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
 import { presentRun } from '../present.ts';
 import { endWithReader, presentAppended, presentPage } from './present.ts';

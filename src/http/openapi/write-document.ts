@@ -8,7 +8,8 @@ import {
 } from 'fastify';
 import { type TObject, Type } from 'typebox';
 import { defined } from '../../lib/defined.ts';
-import type { Access, Api } from '../route/route.ts';
+import type { Access } from '../route/access.ts';
+import type { Api } from '../route/route.ts';
 import { completeDocument, twinsTag, type WebhookMessage } from './details.ts';
 
 /** The parts of the API in the order in which the reference shows them. */

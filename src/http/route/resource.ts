@@ -2,9 +2,10 @@ import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { defined } from '../../lib/defined.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { BodyBudget } from '../body/budgets.ts';
+import type { AppCallerKind } from './access.ts';
 import type { IdempotencyMode } from './idempotency-key.ts';
 import { type PageRequest, page, pageOf, pageQuery, pageRequest } from './pages.ts';
-import { type Api, type AppCallerKind, ref } from './route.ts';
+import { type Api, ref } from './route.ts';
 
 type Callers = readonly AppCallerKind[];
 

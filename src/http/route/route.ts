@@ -2,38 +2,20 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type Static, type TObject, type TSchema, Type } from 'typebox';
 import { preferReplica } from '../../db/database.ts';
 import { defined } from '../../lib/defined.ts';
-import { AppError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../../tenancy/caller.ts';
 import type { Credential } from '../../tenancy/credential.ts';
-import { hasScope, type KeyArea, type ScopeNeed } from '../../tenancy/key-scopes.ts';
+import type { KeyArea, ScopeNeed } from '../../tenancy/key-scopes.ts';
 import { type BodyBudget, bodyBudgets } from '../body/budgets.ts';
 import type { RouteGroup } from '../limits/rate-limits.ts';
+import { type Access, type AppCallerKind, securityOf } from './access.ts';
 import { areaOf } from './areas.ts';
 import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency-key.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { Protocol } from './protocols.ts';
 import { checkBody, jsonBytes, namedSchemas } from './validation.ts';
-
-/** Who may call a route. */
-export type Access =
-  /** Callers that act inside one app. `callers` lists the allowed kinds; others get 403. */
-  | { kind: 'app'; callers: readonly AppCallerKind[] }
-  /** Holders of an API key, including publishable keys: `auth/*`. */
-  | { kind: 'key' }
-  /** Developers, with or without an app chosen. */
-  | { kind: 'developer' }
-  /** Anyone. Credentials are ignored. */
-  | { kind: 'public' };
-
-/** Every kind of caller that can act inside an app through a request. */
-export const everyCaller = ['user', 'server', 'developer'] as const;
-/** The callers that manage the app: secret keys and developers. */
-export const operators = ['server', 'developer'] as const;
-
-export type AppCallerKind = (typeof everyCaller)[number];
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -456,49 +438,4 @@ function responseSchemas(responses: Record<number, TSchema | null>, errors: TSch
   schemas['4xx'] = ref(errors);
   schemas['5xx'] = ref(errors);
   return schemas;
-}
-
-function securityOf(access: Access): Record<string, string[]>[] {
-  switch (access.kind) {
-    case 'public':
-      return [];
-    case 'key':
-      return [{ apiKey: [] }];
-    case 'developer':
-      return [{ bearer: [] }];
-    case 'app':
-      return [{ apiKey: [] }, { bearer: [] }, { session: [] }];
-  }
-}
-
-/** Whether callers of this kind, with the scopes of their key, may use the route. The things they name are checked later. */
-export function allowsCaller({ access, need }: Pick<RouteInfo, 'access' | 'need'>, caller: Caller): boolean {
-  const kind = caller.kind === 'agent' ? 'user' : caller.kind;
-  if (access.kind !== 'app' || !access.callers.includes(kind)) return false;
-  return need === undefined || hasScope(caller.scopes, need.area, need.reads);
-}
-
-/** Throws unless this identity may use a route of this access. */
-export function requireAccess(access: Access, identity: Identity): void {
-  if (access.kind === 'public') return;
-  if (identity.kind === 'anonymous')
-    throw new AppError('unauthenticated', 'Send a credential: an API key in x-api-key, or a bearer token.');
-  if (access.kind === 'key') {
-    if (identity.kind === 'publishable' || identity.kind === 'server') return;
-    throw new AppError('unauthenticated', 'Send the API key of your app in x-api-key.');
-  }
-  if (identity.kind === 'publishable')
-    throw new AppError('unauthenticated', 'A publishable key alone allows only sign-in. Send a user token with it.');
-  if (access.kind === 'developer') {
-    if (identity.kind === 'developer' || identity.kind === 'developer-without-app') return;
-    throw new AppError('forbidden', 'This operation is for developers. Send a developer token.');
-  }
-  if (identity.kind === 'developer-without-app')
-    throw new AppError('app_scope_required', 'Choose an app with the header x-app.');
-  const kind = identity.kind === 'agent' ? 'user' : identity.kind;
-  if (!access.callers.includes(kind))
-    throw new AppError(
-      'forbidden',
-      'This credential does not allow the operation. Use a secret key or a developer token.',
-    );
 }

@@ -1,7 +1,8 @@
 import { Type } from 'typebox';
 import { abortedWithReader, seesDocuments } from '../../answers/readers.ts';
 import { textBudget } from '../../http/body/budgets.ts';
-import { type Api, everyCaller, ref } from '../../http/route/route.ts';
+import { everyCaller } from '../../http/route/access.ts';
+import { type Api, ref } from '../../http/route/route.ts';
 import type { StreamHub } from '../../http/streams/sse.ts';
 import type { ServerEvent } from '../../http/streams/work-stream.ts';
 import { AppError } from '../../lib/errors.ts';
