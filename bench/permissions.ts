@@ -1,51 +1,42 @@
 /**
  * What the readers of documents cost a search: one source without restrictions, and the same documents in another one,
  * each with one of many groups as its reader. Users are members of enough groups to see 1, 50 and 99 % of the chunks.
- * Each query is sent to both sources in turn, so that only the ratio of the two times counts.
+ * Each query is sent to both sources in turn, so that only the ratio of the two times counts. Both are filled straight
+ * into the tables of the index, and neither has a learned model: restricted documents are not learned from.
  *
- *   node bench/permissions.ts [--documents 1000] [--groups 1000] [--rounds 60]
+ *   node bench/permissions.ts [--chunks 100000] [--groups 10000] [--searches 100] [--cache MB] [--directory DIR]
+ *
+ * With `--directory`, the filled database stays there, and the next run measures it without filling it again.
  */
 import { parseArgs } from 'node:util';
 import { formatId } from '../src/lib/ids.ts';
+import { drawQuery, seeded } from './search/corpus.ts';
+import { fillSource } from './search/fill.ts';
 import { startBenchServer } from './support.ts';
 
 const { values } = parseArgs({
-  options: { documents: { type: 'string' }, groups: { type: 'string' }, rounds: { type: 'string' } },
+  options: {
+    chunks: { type: 'string', default: '100000' },
+    groups: { type: 'string', default: '10000' },
+    searches: { type: 'string', default: '100' },
+    cache: { type: 'string' },
+    directory: { type: 'string' },
+  },
 });
-const documents = Number(values.documents ?? 1_000);
-const groups = Number(values.groups ?? 1_000);
-const rounds = Number(values.rounds ?? 60);
-const passagesPerDocument = 10;
-const documentsPerBatch = 50;
-const words = Array.from({ length: 4_000 }, (_word, i) => `w${((i * 7_919) % 4_000).toString(36)}`);
+const chunks = Number(values.chunks);
+const groups = Number(values.groups);
+const searches = Number(values.searches);
+const warmUps = 5;
 
-/** Words with frequencies that fall as in a language; the same text for the same number. */
-function passage(number: number): string {
-  let state = number * 2_654_435_761 + 1;
-  const next = () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-  return Array.from({ length: 90 }, () => words[Math.floor(next() ** 3 * words.length)]).join(' ');
-}
-
-const textOf = (document: number) =>
-  Array.from(
-    { length: passagesPerDocument },
-    (_passage, i) => `# Part ${i}\n\n${passage(document * passagesPerDocument + i)}\n\n`,
-  ).join('');
-
-// Restricted documents are not learned from, so neither source has a model.
-const server = await startBenchServer({ QUARRY_LEARN_MEMORY_MB: '0' });
+const cache = values.cache === undefined ? {} : { QUARRY_SEARCH_CACHE_MB: values.cache };
+const server = await startBenchServer({ QUARRY_LEARN_MEMORY_MB: '0', ...cache }, values.directory);
 const { app, baseUrl, db, provision } = server;
 
-async function fill(source: string): Promise<void> {
-  for (let from = 0; from < documents; from += documentsPerBatch) {
-    const items = Array.from({ length: Math.min(documentsPerBatch, documents - from) }, (_item, i) => ({
-      content: { data: textOf(from + i) },
-    }));
-    await server.finished(await server.post(`/api/v1/knowledge_sources/${source}/ingest/batch`, { items }));
-  }
+async function fill(): Promise<string> {
+  const source = await server.makeSource();
+  const [row] = await db<[{ id: string }]>`select id from knowledge_sources where format_id('cso', id) = ${source}`;
+  await fillSource(db, { appId: app.app.uuid, sourceId: row.id }, chunks, true);
+  return source;
 }
 
 /** Gives each document of a source one of the groups, by statements, because there are many. */
@@ -68,9 +59,10 @@ async function restrict(source: string): Promise<void> {
     join groups g on g.namespace = 'bench' and g.external_id = (1 + (n.place * 7919) % ${groups})::text
     where d.app_id = ${appId} and d.id = n.id`;
   await db`
-    update knowledge_indexes set acl_version = ${documents}, restricted_chunks = chunk_count, languages = '{}'
+    update knowledge_indexes set restricted_chunks = chunk_count, languages = '{}',
+      acl_version = (select count(*) from knowledge_documents where source_id = ${id})
     where source_id = ${id}`;
-  await db`analyze`;
+  await db`vacuum analyze`;
 }
 
 async function createReader(source: string, percent: number): Promise<string> {
@@ -81,6 +73,7 @@ async function createReader(source: string, percent: number): Promise<string> {
     insert into group_members (app_id, group_id, user_id)
     select app_id, id, ${user.uuid}::uuid from groups
     where namespace = 'bench' and external_id::int <= ${Math.ceil((groups * percent) / 100)}`;
+  await db`analyze group_members`;
   return user.token;
 }
 
@@ -97,20 +90,27 @@ async function search(source: string, query: string, token: string): Promise<voi
 const percentile = (sorted: readonly number[], share: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 
+/** The source that is open, and the one with restricted documents. */
+async function findSources(): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`select format_id('cso', id) as id from knowledge_sources order by id`;
+  return rows.map(({ id }) => id);
+}
+
+async function fillBoth(): Promise<void> {
+  await fill();
+  await restrict(await fill());
+}
+
 try {
-  const [open, restricted] = [await server.makeSource(), await server.makeSource()];
-  await fill(open);
-  await fill(restricted);
-  await restrict(restricted);
-  console.log(`${documents} documents, ${documents * passagesPerDocument} passages, ${groups} groups`);
+  if ((await findSources()).length === 0) await fillBoth();
+  const [open = '', restricted = ''] = await findSources();
+  console.log(`${chunks} chunks, ${groups} groups`);
   for (const percent of [1, 50, 99]) {
     const token = await createReader(open, percent);
     const times: Record<string, number[]> = { [open]: [], [restricted]: [] };
-    for (let round = -5; round < rounds; round++) {
-      const query = passage(1_000_000 + round)
-        .split(' ')
-        .slice(0, 4)
-        .join(' ');
+    const random = seeded(99);
+    for (let round = -warmUps; round < searches; round++) {
+      const query = drawQuery(chunks, random);
       for (const source of round % 2 === 0 ? [open, restricted] : [restricted, open]) {
         const begin = performance.now();
         await search(source, query, token);
@@ -118,11 +118,13 @@ try {
       }
     }
     const [one = [], other = []] = [open, restricted].map((source) => times[source]?.sort((a, b) => a - b));
-    const ratio = (share: number) => (percentile(other, share) / percentile(one, share)).toFixed(2);
-    console.log(
-      `${String(percent).padStart(3)} % visible: median ${ratio(0.5)}, p95 ${ratio(0.95)} times the open source`,
-    );
+    const compare = (share: number) => {
+      const [before, after] = [percentile(one, share), percentile(other, share)];
+      return `${(after / before).toFixed(2)} (${before.toFixed(0)} → ${after.toFixed(0)} ms)`;
+    };
+    console.log(`${String(percent).padStart(3)} % visible: median ${compare(0.5)}, p95 ${compare(0.95)}`);
   }
+  console.log(`memory of the server's process ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`);
 } finally {
   await server.close();
 }

@@ -3,18 +3,25 @@ import { type Caller, canSeeWholeApp } from './caller.ts';
 
 /* Which documents of a source a caller sees who sees the source, as conditions of SQL. */
 
+type Narrowed = Exclude<Caller, { kind: 'server' | 'developer' }>;
+
 /**
  * SQL: the ids of the lists of grants that admit the caller. Memberships are read here, in the snapshot of the query,
  * and not taken from the caller, who may be cached.
  */
-export function admittingAcls(db: Db, caller: Exclude<Caller, { kind: 'server' | 'developer' }>): Statement {
+export function admittingAcls(db: Db, caller: Narrowed): Statement {
+  return db`
+    select p.acl_id from (${principalsOf(db, caller)}) c
+    join knowledge_acl_principals p on p.app_id = ${caller.appId} and p.principal_type = c.type and p.principal_id = c.id
+      and p.principal_role = c.role`;
+}
+
+/** SQL: the principals (type, id, role) that the caller is, and those of which it is a member. */
+export function principalsOf(db: Db, caller: Narrowed): Statement {
   const { appId } = caller;
   return db`
-    select p.acl_id from (
-      select 'everyone' as type, ${nobody}::uuid as id, '' as role
-      union all ${caller.kind === 'user' ? principalsOfUser(db, appId, caller.userId) : principalsOfAgent(db, caller)}) c
-    join knowledge_acl_principals p on p.app_id = ${appId} and p.principal_type = c.type and p.principal_id = c.id
-      and p.principal_role = c.role`;
+    select 'everyone' as type, ${nobody}::uuid as id, '' as role
+    union all ${caller.kind === 'user' ? principalsOfUser(db, appId, caller.userId) : principalsOfAgent(db, caller)}`;
 }
 
 function principalsOfUser(db: Db, appId: string, userId: string): Statement {

@@ -3,12 +3,12 @@ import type { Transaction } from '../../db/database.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import type { Cache } from '../index/cache.ts';
 import { liveBit } from './rank.ts';
-import { readAdmittingAcls, readRestrictedPlaces, type ScopeSource } from './store.ts';
+import { readGrants, readPrincipals, readRestrictedPlaces, type ScopeSource } from './store.ts';
 
 /**
  * The restricted documents of one source, by ordinal from the first. Entries of deleted chunks stay, because a search
- * ignores them anyway. A search may read a newer state than its snapshot, which can only hide more: a list of grants
- * that the snapshot lacks admits nobody.
+ * ignores them anyway. A search may read a newer state than its snapshot. Only who may read which document is kept: the
+ * caller's memberships are read in the snapshot of each search.
  */
 type RestrictedTable = {
   version: number;
@@ -19,18 +19,23 @@ type RestrictedTable = {
   words: Int32Array;
   /** The number of the language of each chunk. */
   languages: Uint8Array;
-  numberOfAcl: Map<string, number>;
   languageNames: StemLanguage[];
+  lists: GrantLists;
+};
+
+/** The lists of grants of a source's documents. A list never changes, so what was read once stays true. */
+type GrantLists = {
+  numberOfAcl: Map<string, number>;
+  numberOfPrincipal: Map<string, number>;
+  /** Pairs: the number of a list, and that of a principal in it. */
+  grants: Int32Array;
+  grantCount: number;
 };
 
 export type RestrictedCache = Cache<RestrictedTable>;
 
-/** The tables of those sources of a search that have restricted documents, and the lists that admit the caller. */
-export type Restrictions = {
-  tables: ReadonlyMap<string, RestrictedTable>;
-  /** Undefined for callers who see the whole app. */
-  admitting: ReadonlySet<string> | undefined;
-};
+/** The tables of those sources of a search that have restricted documents, with what the caller sees of each. */
+export type Restrictions = ReadonlyMap<string, { table: RestrictedTable; isSeen: Uint8Array }>;
 
 /** What the caller sees of a source: its counts without hidden chunks, and the languages of its texts. */
 type SeenPart = { chunkCount: number; wordCount: number; languages: StemLanguage[] };
@@ -44,10 +49,27 @@ export async function openRestrictions(
 ): Promise<Restrictions | undefined> {
   const restricted = sources.filter((source) => source.restrictedChunks > 0);
   if (restricted.length === 0) return undefined;
-  const admitting = canSeeWholeApp(caller) ? undefined : namesOf(await readAdmittingAcls(tx, caller));
-  const tables = new Map<string, RestrictedTable>();
-  for (const source of restricted) tables.set(source.sourceId, await loadTable(tx, caller.appId, source, cache));
-  return { tables, admitting };
+  const principals = canSeeWholeApp(caller) ? undefined : namesOf(await readPrincipals(tx, caller));
+  const opened = new Map<string, { table: RestrictedTable; isSeen: Uint8Array }>();
+  for (const source of restricted) {
+    const table = await loadTable(tx, caller.appId, source, cache);
+    opened.set(source.sourceId, { table, isSeen: seenLists(table.lists, principals) });
+  }
+  return opened;
+}
+
+/** For each list of grants, by its number, whether it names one of these principals. */
+function seenLists({ numberOfAcl, numberOfPrincipal, grants, grantCount }: GrantLists, principals?: string[]) {
+  const isSeen = new Uint8Array(numberOfAcl.size + 1);
+  if (principals === undefined) return isSeen.fill(1);
+  const isOwn = new Uint8Array(numberOfPrincipal.size);
+  for (const name of principals) {
+    const number = numberOfPrincipal.get(name);
+    if (number !== undefined) isOwn[number] = 1;
+  }
+  for (let at = 0; at < grantCount * 2; at += 2)
+    if (isOwn[grants[at + 1] as number] === 1) isSeen[grants[at] as number] = 1;
+  return isSeen;
 }
 
 /**
@@ -55,17 +77,16 @@ export async function openRestrictions(
  * the source's ordinal 0, and `rows` already lacks its deleted chunks.
  */
 export function hideRestricted(
-  { tables, admitting }: Restrictions,
+  restrictions: Restrictions,
   source: ScopeSource,
   base: number,
   rows: Uint8Array,
 ): SeenPart {
   let { chunkCount, wordCount } = source;
-  const table = tables.get(source.sourceId);
-  if (table === undefined) return { chunkCount, wordCount, languages: source.languages };
+  const opened = restrictions.get(source.sourceId);
+  if (opened === undefined) return { chunkCount, wordCount, languages: source.languages };
+  const { table, isSeen } = opened;
   const { acls, words, languages, firstOrdinal } = table;
-  const isSeen = new Uint8Array(table.numberOfAcl.size + 1);
-  for (const [name, number] of table.numberOfAcl) isSeen[number] = admitting?.has(name) === false ? 0 : 1;
   const hasLanguage = new Uint8Array(table.languageNames.length);
   const end = Math.min(source.nextOrdinal, firstOrdinal + acls.length);
   for (let ordinal = source.firstOrdinal; ordinal < end; ordinal++) {
@@ -101,15 +122,19 @@ async function loadTable(
   let table = usable ? cached : emptyTable(source);
   if (usable && table.version >= source.aclVersion && endOf(table) >= source.nextOrdinal) return table;
   if (endOf(table) < source.nextOrdinal) table = grown(table, source.nextOrdinal);
-  const newer = await readRestrictedPlaces(tx, appId, source.sourceId, table.version);
+  const [newer, grants] = await Promise.all([
+    readRestrictedPlaces(tx, appId, source.sourceId, table.version),
+    readGrants(tx, appId, source.sourceId, table.version),
+  ]);
   // Another search may have read a newer state into the same table meanwhile.
   if (table.version >= source.aclVersion) return table;
+  addGrants(table.lists, grants);
   for (const { language, places } of newer) {
     const number = numberOfLanguage(table, language);
     for (let at = 0; at < places.length; at += placeBytes) addPlace(table, number, places, at);
   }
   table.version = Math.max(table.version, source.aclVersion);
-  cache.set(source.sourceId, table, table.acls, table.words, table.languages);
+  cache.set(source.sourceId, table, table.acls, table.words, table.languages, table.lists.grants);
   return table;
 }
 
@@ -120,10 +145,7 @@ function addPlace(table: RestrictedTable, language: number, places: Buffer, at: 
   if (first < 0 || end > table.acls.length) return;
   const name = places.toString('latin1', at + 12, at + placeBytes);
   let acl = 0;
-  if (name !== nil) {
-    acl = table.numberOfAcl.get(name) ?? table.numberOfAcl.size + 1;
-    table.numberOfAcl.set(name, acl);
-  }
+  if (name !== nil) acl = numberOf(table.lists.numberOfAcl, name, 1);
   table.acls.fill(acl, first, end);
   table.languages.fill(language, first, end);
   if (first < end) table.words[first] = places.readInt32BE(at + 8);
@@ -131,10 +153,39 @@ function addPlace(table: RestrictedTable, language: number, places: Buffer, at: 
 
 const nil = '\0'.repeat(idBytes);
 
-/** The ids of packed lists of grants, as the table names them. */
-function namesOf(ids: Buffer): Set<string> {
-  const names = new Set<string>();
-  for (let at = 0; at < ids.length; at += idBytes) names.add(ids.toString('latin1', at, at + idBytes));
+/** Adds the grants of those lists that are not known. */
+function addGrants(lists: GrantLists, packed: Packed[]): void {
+  const known = lists.numberOfAcl.size;
+  for (const { kind, ids } of packed)
+    for (let at = 0; at < ids.length; at += 2 * idBytes) {
+      const acl = numberOf(lists.numberOfAcl, ids.toString('latin1', at, at + idBytes), 1);
+      if (acl <= known) continue;
+      const name = kind + ids.toString('latin1', at + idBytes, at + 2 * idBytes);
+      if (lists.grants.length === 2 * lists.grantCount) {
+        const more = new Int32Array(Math.max(64, lists.grants.length * 2));
+        more.set(lists.grants);
+        lists.grants = more;
+      }
+      lists.grants.set([acl, numberOf(lists.numberOfPrincipal, name, 0)], 2 * lists.grantCount);
+      lists.grantCount += 1;
+    }
+}
+
+function numberOf(numbers: Map<string, number>, name: string, first: 0 | 1): number {
+  let number = numbers.get(name);
+  if (number === undefined) {
+    number = numbers.size + first;
+    numbers.set(name, number);
+  }
+  return number;
+}
+
+type Packed = { kind: string; ids: Buffer };
+
+function namesOf(packed: Packed[]): string[] {
+  const names: string[] = [];
+  for (const { kind, ids } of packed)
+    for (let at = 0; at < ids.length; at += idBytes) names.push(kind + ids.toString('latin1', at, at + idBytes));
   return names;
 }
 
@@ -154,8 +205,8 @@ function emptyTable(source: ScopeSource): RestrictedTable {
     acls: new Int32Array(0),
     words: new Int32Array(0),
     languages: new Uint8Array(0),
-    numberOfAcl: new Map(),
     languageNames: [],
+    lists: { numberOfAcl: new Map(), numberOfPrincipal: new Map(), grants: new Int32Array(0), grantCount: 0 },
   };
 }
 

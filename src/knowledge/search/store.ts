@@ -1,6 +1,6 @@
 import type { StemLanguage } from '../../content/terms.ts';
 import { type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
-import { admittingAcls } from '../../tenancy/document-readers.ts';
+import { principalsOf } from '../../tenancy/document-readers.ts';
 
 export type Fragment = Statement;
 
@@ -53,11 +53,26 @@ export async function listScope(db: Db, appId: string, sources: Fragment): Promi
     order by i.source_id`;
 }
 
-/** The lists of grants that admit the caller: their ids, packed. */
-export async function readAdmittingAcls(tx: Transaction, caller: Parameters<typeof admittingAcls>[1]): Promise<Buffer> {
-  const [row] = await tx<[{ ids: Buffer | null }]>`
-    select string_agg(uuid_send(a.acl_id), ''::bytea) as ids from (${admittingAcls(tx, caller)}) a`;
-  return row.ids ?? Buffer.alloc(0);
+/** What lists of grants may name the caller by: packed ids of principals, by kind. */
+export function readPrincipals(tx: Transaction, caller: Parameters<typeof principalsOf>[1]) {
+  return tx<{ kind: string; ids: Buffer }[]>`
+    select c.type || '/' || c.role || '/' as kind, string_agg(uuid_send(c.id), ''::bytea) as ids
+    from (${principalsOf(tx, caller)}) c group by c.type, c.role`;
+}
+
+/**
+ * The lists of grants of the documents of a source whose restriction or place has changed after `version`: by kind of
+ * principal, packed pairs of the id of a list and of a principal in it.
+ */
+export function readGrants(tx: Transaction, appId: string, sourceId: string, version: number) {
+  return tx<{ kind: string; ids: Buffer }[]>`
+    select p.principal_type || '/' || p.principal_role || '/' as kind,
+      string_agg(uuid_send(p.acl_id) || uuid_send(p.principal_id), ''::bytea) as ids
+    from knowledge_acl_principals p
+    where p.app_id = ${appId} and p.acl_id in (
+      select d.acl_id from knowledge_documents d
+      where d.app_id = ${appId} and d.source_id = ${sourceId} and d.acl_version > ${version} and d.chunk_count > 0)
+    group by p.principal_type, p.principal_role`;
 }
 
 /**
