@@ -144,7 +144,7 @@ const plainText = new Set(
   body.models body.subject_id query.extraction query.model query.run
   query.request body.request body.client_name body.client_uri body.redirect_uris body.grant_types body.response_types
   body.token_endpoint_auth_method query.code query.publishable_key query.state
-  query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q
+  query.action query.after_cursor query.automation query.automation_run query.content_type query.cursor query.segment query.key query.name query.prefix query.q
   query.lookup_key query.search query.signature query.since
   query.token query.type query.until query.user_search`.split(/\s+/),
 );
