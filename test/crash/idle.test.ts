@@ -53,7 +53,11 @@ test('a server that has nothing to do sends at most seven statements a second to
   });
   after(() => proxy.close());
   const server = await startServe({
-    ...{ QUARRY_DATA_DIR: join(dataDir, 'other'), QUARRY_SECRET: randomBytes(32).toString('hex'), DATABASE_URL: proxy.url },
+    ...{
+      QUARRY_DATA_DIR: join(dataDir, 'other'),
+      QUARRY_SECRET: randomBytes(32).toString('hex'),
+      DATABASE_URL: proxy.url,
+    },
   });
   after(() => server.stop());
   // The database says how much time has passed: the job runs every five seconds, on a slow machine less often.
