@@ -29,8 +29,8 @@ type WholePageOptions = {
    * to other pages.
    */
   isUnwanted?: (element: HtmlElement, holdsText: () => boolean) => boolean;
-  /** Boxes with small print and notices are content, as in documentation. */
-  keepNotes?: boolean;
+  /** Notices are content, and so is what a manual says twice: notes, examples of code, names of types in short links. */
+  isManual?: boolean;
   /** Lists of links are content, as in an index. */
   keepLinkLists?: boolean;
 };
@@ -63,7 +63,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
         (extents.get(element)?.characters ?? 0) < whole.characters * unwantedShareMax &&
         !holdsMain(element),
     );
-  if (!options.keepNotes) dropBoxes((element) => isNamed(element, note) && !hasName(element, questions));
+  if (!options.isManual) dropBoxes((element) => isNamed(element, note) && !hasName(element, questions));
   const { isUnwanted } = options;
   if (isUnwanted !== undefined) dropBoxes((element) => isUnwanted(element, () => isText(element, extents)));
   const region = mainRegion(copy);
@@ -71,6 +71,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   dropHead(region, extents);
   dropFoot(region, extents);
   if (!options.keepLinkLists) removeWhere(region, (element) => isLinkBlock(element, extents));
+  if (options.isManual) return region;
   dropRepeats(region);
   dropCalls(region);
   return region;
