@@ -260,3 +260,11 @@ test('the part of a product page with its title is kept, whatever its name', () 
   );
   includes(markdown, ['anchor number 6', 'Folds into a bag'], ['newsletter of']);
 });
+
+test('a condition that several offers share stays in each, a copy of an offer is left out', () => {
+  const offer = (name: string): string =>
+    `<li><h3>${name} for half the price</h3><p>Not valid together with other offers of the harbour.</p></li>`;
+  const markdown = readService(`<ul>${offer('Towing')}${offer('Mooring')}${offer('Pilots')}</ul>
+    <ul class="for-phones"><li><p>Not valid together with other offers of the harbour.</p></li></ul>`);
+  assert.equal(markdown.split('Not valid together').length - 1, 3, markdown);
+});
