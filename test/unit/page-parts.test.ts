@@ -261,10 +261,15 @@ test('the part of a product page with its title is kept, whatever its name', () 
   includes(markdown, ['anchor number 6', 'Folds into a bag'], ['newsletter of']);
 });
 
-test('a condition that several offers share stays in each, a copy of an offer is left out', () => {
+test('a condition that several offers share stays in each, but not in copies nor in each entry of a long list', () => {
   const offer = (name: string): string =>
     `<li><h3>${name} for half the price</h3><p>Not valid together with other offers of the harbour.</p></li>`;
   const markdown = readService(`<ul>${offer('Towing')}${offer('Mooring')}${offer('Pilots')}</ul>
     <ul class="for-phones"><li><p>Not valid together with other offers of the harbour.</p></li></ul>`);
   assert.equal(markdown.split('Not valid together').length - 1, 3, markdown);
+  const notice = 'Your rating could not be saved, try again later.';
+  const list = Array.from({ length: 25 }, (_unused, at) => `<li><h3>Berth number ${at}</h3><p>${notice}</p></li>`);
+  const entries = readService(`<ul>${list.join('')}</ul>`);
+  includes(entries, ['Berth number 24']);
+  assert.equal(entries.split(notice).length - 1, 1, entries);
 });

@@ -151,12 +151,13 @@ function holdsBlock(element: HtmlElement): boolean {
 /**
  * Drops repeated text: sliders contain copies of their slides, and pages the same text for narrow and wide screens.
  * Removes texts of at least `charactersMin` characters that occurred before, if at least `runMin` of them follow each
- * other. What an item of a list has in common with an earlier one stays in both, unless it is a copy of it.
+ * other. What an item of a list has in common with a few others stays in each, unless the item is a copy.
  */
 export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 } = {}): void {
   const items = new Map<string, HtmlElement | undefined>();
+  const times = new Map<string, number>();
   const shared = new Map<HtmlElement, number>();
-  const repeated: { block: HtmlElement; item: HtmlElement | undefined }[] = [];
+  const repeated: { block: HtmlElement; text: string; item: HtmlElement | undefined }[] = [];
   let run: typeof repeated = [];
   const endRun = (): void => {
     if (run.length >= runMin) repeated.push(...run);
@@ -166,24 +167,29 @@ export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 
     const text = textOf(block);
     if (text.length < charactersMin) continue;
     const item = itemOf(block);
+    times.set(text, (times.get(text) ?? 0) + 1);
     if (!items.has(text)) {
       endRun();
       items.set(text, item);
-    } else if (item === undefined || item === items.get(text)) run.push({ block, item: undefined });
+    } else if (item === undefined || item === items.get(text)) run.push({ block, text, item: undefined });
     else {
-      run.push({ block, item });
+      run.push({ block, text, item });
       shared.set(item, (shared.get(item) ?? 0) + text.length);
     }
   }
   endRun();
   const isCopy = (item: HtmlElement): boolean => (shared.get(item) ?? 0) >= textLength(item) * copiedShareMin;
   const copies = new Set([...shared.keys()].filter(isCopy));
+  const stays = ({ text, item }: (typeof repeated)[number]): boolean =>
+    item !== undefined && !copies.has(item) && (times.get(text) ?? 0) <= sharedTimesMax;
   detachAll(
     root,
-    repeated.filter(({ item }) => item === undefined || copies.has(item)).map(({ block }) => block),
+    repeated.filter((one) => !stays(one)).map(({ block }) => block),
   );
 }
 
+/** What more items than this say is a notice of a control in each of them. */
+const sharedTimesMax = 20;
 /** An item with this share of repeated text is a copy of another. */
 const copiedShareMin = 0.8;
 const itemNames = new Set(['li', 'tr', 'dd', 'article']);

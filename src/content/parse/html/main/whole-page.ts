@@ -58,7 +58,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   const titleBoxes = new Set<HtmlElement>();
   for (let at = findFirst(copy, 'h1')?.parent; at !== undefined; at = at.parent) titleBoxes.add(at);
   const dropBoxes = (isUnwanted: (element: HtmlElement) => boolean): void => {
-    const cards = classesOfCards(copy, isUnwanted);
+    const cards = options.keepLinkLists ? classesOfCards(copy, isUnwanted) : new Set<string>();
     removeNamed(
       copy,
       (element) =>
