@@ -178,7 +178,9 @@ export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 
     }
   }
   endRun();
-  const isCopy = (item: HtmlElement): boolean => (shared.get(item) ?? 0) >= textLength(item) * copiedShareMin;
+  const extents = shared.size === 0 ? undefined : measureText(root);
+  const isCopy = (item: HtmlElement): boolean =>
+    (shared.get(item) ?? 0) >= (extents?.get(item)?.characters ?? 0) * copiedShareMin;
   const copies = new Set([...shared.keys()].filter(isCopy));
   const stays = ({ text, item }: (typeof repeated)[number]): boolean =>
     item !== undefined && !copies.has(item) && (times.get(text) ?? 0) <= sharedTimesMax;

@@ -112,12 +112,13 @@ function withoutEntries(blocks: HtmlElement[]): HtmlElement[] {
   });
 }
 
+const classCharactersMax = 200;
+
 /** What boxes of one kind have in common: the names of their tags and classes, two levels up. */
-function kindOf({ name, attributes, parent }: HtmlElement): string {
-  const outer = parent?.parent;
-  return [name, attributes.class, parent?.name, parent?.attributes.class, outer?.name, outer?.attributes.class].join(
-    '|',
-  );
+function kindOf(block: HtmlElement): string {
+  return [block, block.parent, block.parent?.parent]
+    .map((box) => `${box?.name} ${box?.attributes.class?.slice(0, classCharactersMax)}`)
+    .join('|');
 }
 
 const wordsOfCallMax = 3;
