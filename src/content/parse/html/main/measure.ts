@@ -160,7 +160,7 @@ export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 
   const repeated: { block: HtmlElement; text: string; item: HtmlElement | undefined }[] = [];
   let run: typeof repeated = [];
   const endRun = (): void => {
-    if (run.length >= runMin) repeated.push(...run);
+    if (run.length >= runMin) for (const one of run) repeated.push(one);
     run = [];
   };
   for (const block of collect(root, isLeafBlock)) {
