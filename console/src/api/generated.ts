@@ -425,9 +425,9 @@ export type Operations = {
   'PATCH /protected/api/v1/developer/apps/{app}/teams/{team}/members/{member}': { path: { app: string; team: string; member: string; }; query: undefined; body: UpdateTeamMemberRequest; result: Membership };
   'DELETE /protected/api/v1/developer/apps/{app}/teams/{team}/members/{member}': { path: { app: string; team: string; member: string; }; query: undefined; body: undefined; result: undefined };
   'POST /api/v1/groups': { path: undefined; query: undefined; body: CreateGroupRequest; result: Group };
-  'GET /api/v1/groups': { path: undefined; query: { page?: number; page_size?: number; namespace?: string; external_id?: string; user?: string; }; body: undefined; result: GroupPage };
+  'GET /api/v1/groups': { path: undefined; query: { page?: number; page_size?: number; namespace?: string; external_id?: string; user?: string; search?: string; }; body: undefined; result: GroupPage };
   'POST /protected/api/v1/developer/apps/{app}/groups': { path: { app: string; }; query: undefined; body: CreateGroupRequest; result: Group };
-  'GET /protected/api/v1/developer/apps/{app}/groups': { path: { app: string; }; query: { page?: number; page_size?: number; namespace?: string; external_id?: string; user?: string; }; body: undefined; result: GroupPage };
+  'GET /protected/api/v1/developer/apps/{app}/groups': { path: { app: string; }; query: { page?: number; page_size?: number; namespace?: string; external_id?: string; user?: string; search?: string; }; body: undefined; result: GroupPage };
   'GET /api/v1/groups/{group}': { path: { group: string; }; query: undefined; body: undefined; result: Group };
   'PATCH /api/v1/groups/{group}': { path: { group: string; }; query: undefined; body: UpdateGroupRequest; result: Group };
   'DELETE /api/v1/groups/{group}': { path: { group: string; }; query: undefined; body: undefined; result: undefined };
