@@ -64,7 +64,7 @@ export function Scopes({
           >
             <option value="">nothing</option>
             <option value="read">read</option>
-            {most?.[area] === 'read' ? null : <option value="all">everything</option>}
+            {most?.[area] === 'read' ? null : <option value="all">read and change</option>}
           </select>
         </label>
       ))}
