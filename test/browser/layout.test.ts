@@ -88,7 +88,7 @@ const pages: Record<string, [path: string, sign: string]> = {
   'knowledge-source': [`/knowledge/${source}`, 'Fees'],
   'knowledge-search': [`/knowledge/${source}?tab=search`, 'Maximum hits'],
   'knowledge-history': [`/knowledge/${source}?tab=history`, 'No deleted documents'],
-  'knowledge-settings': [`/knowledge/${source}?tab=settings`, 'Keep old versions for days'],
+  'knowledge-settings': [`/knowledge/${source}?tab=settings`, 'Keep old versions for'],
   'knowledge-document': [`/knowledge/documents/${document}`, 'twelve euros'],
   'knowledge-versions': [`/knowledge/documents/${document}?tab=versions`, 'current'],
   overview: ['/overview', 'Recent activity'],

@@ -4,9 +4,10 @@ import type { PrincipalKind } from '../principals/principals.ts';
 import { Dialog, Form } from './dialog.tsx';
 import { CodeField, type Described, Field, fieldError, Switch } from './field.tsx';
 import { parseJson } from './json.ts';
+import { type NumberBounds, NumberField } from './number-field.tsx';
 import { useAction } from './query.ts';
 
-export type FieldSpec = {
+export type FieldSpec = NumberBounds & {
   name: string;
   label: string;
   kind?: 'text' | 'long' | 'email' | 'password' | 'number' | 'select' | 'json' | 'principal' | 'switch';
@@ -15,6 +16,8 @@ export type FieldSpec = {
   hint?: string;
   required?: boolean;
   placeholder?: string;
+  /** What a number counts. */
+  unit?: string;
   /** If it is emptied in a change, it is sent as null instead of being left out. */
   clearable?: boolean;
 };
@@ -98,6 +101,7 @@ function SpecField({
   onChange: (value: string) => void;
 }) {
   const { label, kind = 'text', hint } = field;
+  if (kind === 'number') return <NumberField {...field} value={value} error={error} onChange={onChange} />;
   if (kind === 'switch')
     return <Switch label={label} checked={value === 'true'} onChange={(on) => onChange(on ? 'true' : '')} />;
   if (kind === 'json')
