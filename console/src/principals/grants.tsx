@@ -9,7 +9,7 @@ import { PrincipalName } from './principal-name.tsx';
 /** Whom a grant names. */
 export type Grantee = Pick<ReadGrant, 'principal_type' | 'principal'>;
 type Kind = Grantee['principal_type'];
-export type GranteeKinds = Partial<Record<Kind, string>>;
+type GranteeKinds = Partial<Record<Kind, string>>;
 
 export const granteeKinds: Record<Exclude<Kind, 'everyone'>, string> = {
   user: 'User',
