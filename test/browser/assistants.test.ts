@@ -88,7 +88,7 @@ test('the official MCP client connects through the browser as far as its user al
   page = await page.context().newPage();
   await page.goto('/console/keys');
   const row = page.getByRole('row', { name: /Research helper/ });
-  await row.waitFor();
+  await row.getByText('Extractions and config · Knowledge, threads, installations (read) · ').waitFor();
   await it.picture(page, 'connected-assistants');
   await row.getByRole('button', { name: /Disconnect/ }).click();
   await page.getByRole('button', { name: 'Disconnect the assistant' }).click();
