@@ -34,7 +34,12 @@ const source = await knowledge.createSource({
 });
 const document = await knowledge.push(source, `# Fees\n\n${'A berth costs twelve euros. '.repeat(30)}`, {
   title: 'Fees',
-  acl: { grants: [{ principal_type: 'user', principal: user.id }, { principal_type: 'org_role', principal: 'admin' }] },
+  acl: {
+    grants: [
+      { principal_type: 'user', principal: user.id },
+      { principal_type: 'org_role', principal: 'admin' },
+    ],
+  },
 });
 const team = await create('/teams', { name: 'Pilots', org: org.id });
 await create(`/teams/${team}/members`, { user: user.id });
