@@ -99,7 +99,7 @@ test('files that are dropped on the page are uploaded, and a refused upload show
   await link.waitFor();
   const before = await link.boundingBox();
   refuse();
-  await uploads.getByRole('alert').getByText('content_type').waitFor();
+  await uploads.getByRole('alert').getByText('is not a media type').waitFor();
   assert.deepEqual(await link.boundingBox(), before, 'the link stays under the pointer');
   await link.click();
   await page.getByText('tide tables').waitFor();
