@@ -90,26 +90,27 @@ export async function migrate(
 }
 
 /**
- * A statement that waits for a table's lock makes all queries of that table wait behind it, for as long as a backup or
- * a report reads. So a migration waits a short time, gives way, and tries again.
+ * Applies a migration while requests use the database. A statement that waits for a table's lock makes all queries of
+ * that table wait behind it, for as long as a backup or a report reads. So a migration waits a short time, gives way,
+ * and tries again; it also does if a request won a deadlock, or committed a row that the migration was about to add and
+ * could not see yet: the next attempt sees it.
  */
 async function applyWithoutBlocking(connection: Session, migration: Migration): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
       return await apply(connection, migration);
     } catch (error) {
-      const isBlocked = error instanceof DatabaseError && error.code === lockNotAvailable;
-      if (!isBlocked || tries === lockTriesMax)
-        throw new Error(`Migration ${migration.name} failed and was undone.`, { cause: error });
+      const triesMax = (error instanceof DatabaseError && triesAfter[error.code ?? '']) || 1;
+      if (tries >= triesMax) throw new Error(`Migration ${migration.name} failed and was undone.`, { cause: error });
       await wait(lockPauseMs);
     }
   }
 }
 
-const lockNotAvailable = '55P03';
+/** How often a migration is tried that requests prevented, by SQLSTATE: a lock, a deadlock, a row that exists now. */
+const triesAfter: Readonly<Record<string, number>> = { '55P03': 200, '40P01': 200, '23505': 5 };
 const lockWaitMs = 2_000;
 const lockPauseMs = 1_000;
-const lockTriesMax = 200;
 
 async function apply(connection: Session, migration: Migration): Promise<void> {
   const { version, name, checksum, sql, servesFrom = 1 } = migration;

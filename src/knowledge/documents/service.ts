@@ -7,6 +7,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import type { Grant } from '../../tenancy/visible.ts';
 import { removeDocument } from '../index/indexing.ts';
+import { lockIndex } from '../index/store.ts';
 import type { IngestService, PushInput } from '../ingestion/service.ts';
 import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
 import type { aclChangeSchema } from '../permissions/schema.ts';
@@ -120,6 +121,7 @@ export function createDocumentService(deps: DocumentDeps) {
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
+        if (!(await lockIndex(tx, key))) return false;
         await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
         await deleteItemsOfDocument(tx, key, document.id);
         return removeDocument(tx, key, document.id);

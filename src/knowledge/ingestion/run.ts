@@ -6,6 +6,7 @@ import { findFile } from '../../files/store.ts';
 import { defined } from '../../lib/defined.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
 import { embedStoredDocuments, groupWrites, writeDocuments } from '../index/indexing.ts';
+import { type IndexState, lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import { FollowersChanged, isPush, takeFollowers, takeRead } from './followers.ts';
@@ -117,13 +118,17 @@ export class IngestionRun {
     await this.#finish('failed', error, {});
   }
 
-  /** Runs a step in a transaction that commits only while this process holds the ingestion. */
-  async commit<T>(step: (tx: Transaction) => Promise<T>): Promise<T> {
-    const { appId, id } = this.#ingestion;
+  /** Runs a step in a transaction that commits only while this process holds the ingestion, with the index locked. */
+  async commit<T>(step: (tx: Transaction, index: IndexState) => Promise<T>): Promise<T> {
+    const { appId, id, sourceId } = this.#ingestion;
     this.signal.throwIfAborted();
     return this.deps.db.begin(async (tx) => {
-      if (!(await store.lockLease(tx, appId, id, this.#holder))) throw new LeaseLost();
-      return step(tx);
+      const [index, isHeld] = await Promise.all([
+        lockIndex(tx, { appId, sourceId }),
+        store.lockLease(tx, appId, id, this.#holder),
+      ]);
+      if (!index || !isHeld) throw new LeaseLost();
+      return step(tx, index);
     }) as Promise<T>;
   }
 
@@ -143,8 +148,8 @@ export class IngestionRun {
   ): Promise<void> {
     const key = { appId: source.appId, sourceId: source.id };
     const { addJob } = this.deps;
-    const results = await this.commit(async (tx) => {
-      const written = await writeDocuments(tx, key, ready, () => queueIndexWork(tx, addJob, key));
+    const results = await this.commit(async (tx, index) => {
+      const written = await writeDocuments(tx, key, index, ready, () => queueIndexWork(tx, addJob, key));
       if (written.includes(undefined)) throw new DocumentDeleted();
       await also?.(tx);
       return written;

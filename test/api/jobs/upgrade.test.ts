@@ -40,6 +40,7 @@ before(async () => {
     await old`select graphile_worker.add_job(${task}, ${payload}::json, run_at := ${runAt}::timestamptz,
       max_attempts := ${maxAttempts}::integer, job_key := ${key})`;
   for (const name of ['failed', 'set aside', 'ends', 'fails', 'is released', 'waits', 'dies']) await addOld(old, name);
+  await addOld(old, 'is replaced while it moves', 'replaced');
   await old`update graphile_worker._private_jobs set attempts = 2, last_error = 'it failed', flags = '{"crashes": 1}'
     where payload ->> 'name' = 'failed'`;
   await old`update graphile_worker._private_jobs set attempts = max_attempts, last_error = 'it is poisoned'
@@ -54,21 +55,31 @@ after(async () => {
   await database?.drop();
 });
 
-function addOld(sql: Db, name: string) {
-  return sql`select graphile_worker.add_job('work', ${JSON.stringify({ appId, name })}::text::json)`;
+function addOld(sql: Db, name: string, key?: string) {
+  return sql`select graphile_worker.add_job('work', ${JSON.stringify({ appId, name })}::text::json, job_key := ${key ?? null})`;
 }
 
-/** Migrates while an old transaction has added a job, and others add more. */
+/** Migrates while old transactions have added jobs, one with the key of a job that moves, and others add more. */
 async function upgradeWhileInUse(): Promise<string[]> {
-  const waiting = () =>
-    db`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  const waiting = (event: string) =>
+    db`select 1 from pg_stat_activity where datname = current_database() and wait_event = ${event}`;
+  const isMigrationWaitingFor = (event: string) => until(async () => (await waiting(event)).length === 1);
   let migrating: Promise<string[]> | undefined;
+  const replaced = Promise.withResolvers<void>();
+  let replacing: Promise<void> | undefined;
   await old.begin(async (tx) => {
     await addOld(tx, 'added before the migration, committed during it');
     migrating = migrate(db);
-    await until(async () => (await waiting()).length === 1);
+    await isMigrationWaitingFor('relation');
     await addOld(old, 'added during the migration');
+    replacing = old.begin(async (other) => {
+      await addOld(other, 'replaces a job that moves', 'replaced');
+      replaced.resolve();
+      await isMigrationWaitingFor('transactionid');
+    });
+    await replaced.promise;
   });
+  await replacing;
   return (await migrating) ?? [];
 }
 
@@ -96,10 +107,11 @@ test('no job that an old process adds during or after the migration is lost', as
     null, null, null, null, null, null)::graphile_worker.job_spec])`;
   for (const name of [
     ...['added before the migration, committed during it', 'added during the migration'],
-    ...['added afterwards', 'added in a batch'],
+    ...['added afterwards', 'added in a batch', 'replaces a job that moves'],
   ])
     assert.equal((await find(name))?.lockedBy, null, name);
   await old`select graphile_worker.add_job('sweep_blobs', '{}'::json, job_key := 'recurring/sweep_blobs', job_key_mode := 'preserve_run_at')`;
+  assert.equal(await find('is replaced while it moves'), undefined);
   const [count] = await db`select count(*) as jobs from jobs where key = 'recurring/sweep_blobs'`;
   assert.equal(count?.jobs, 1);
 });
@@ -130,7 +142,7 @@ test('workers of this release run all of them, and those of an old process that 
   });
   const expected = [
     ...['failed', 'fails', 'is released', 'dies', 'added in a batch', 'added afterwards'],
-    ...['added before the migration, committed during it', 'added during the migration'],
+    ...['added before the migration, committed during it', 'added during the migration', 'replaces a job that moves'],
   ];
   await until(() => expected.every((name) => ran.has(name)));
   await workers.stop(1_000);
