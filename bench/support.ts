@@ -71,7 +71,7 @@ export async function startBenchServer(env: Record<string, string> = {}, keptDir
      */
     async learnAll(): Promise<{ version: number; dimensions: number; wordCount: number; chunkCount: number }[]> {
       for (;;) {
-        await db`update knowledge_models set next_ordinal = 0, chunk_count = 0 where lease_holder is null`;
+        await db`update knowledge_models set next_ordinal = 0, chunk_count = 0, trained_at = now() - interval '1 hour' where lease_holder is null`;
         await server.work.tasks.learn_sources?.({ appId: app.app.uuid }, {
           signal: new AbortController().signal,
           waitOutside: <T>(wait: () => Promise<T>) => wait(),

@@ -11,7 +11,7 @@ export async function describeSchema(db: Db): Promise<string> {
       select c.oid, c.relname, c.relpersistence, c.reloptions from pg_class c
       where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
         and c.relname not in ('schema_migrations', 'server_facts')),
-    lines as (
+    lines as materialized (
       select a.attrelid as table_id, 1 as part, a.attnum::text as place, a.attnum as position,
         format('%s %s', a.attname, format_type(a.atttypid, a.atttypmod))
           || case when a.attcollation <> 0 and a.attcollation <> t.typcollation

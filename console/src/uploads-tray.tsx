@@ -3,7 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { Button, IconButton } from './ui/button.tsx';
 import { bytes, duration } from './ui/format.ts';
 import { X } from './ui/icons.ts';
-import { ErrorNotice } from './ui/notice.tsx';
+import { errorText } from './ui/notice.tsx';
 import { Progress } from './ui/progress.tsx';
 import { dismissUpload, isActive, type Upload, useUploads } from './uploads.ts';
 import './uploads-tray.css';
@@ -28,13 +28,30 @@ export function UploadsTray() {
   );
 }
 
+/** An upload in two lines, whatever happens to it: another upload's end must not move it from under the pointer. */
 function UploadRow({ upload }: { upload: Upload }) {
   const { id, file, sent, stop, retry, done, error } = upload;
   const active = isActive(upload);
   return (
     <li>
-      <span className="cut">{done ? <Link href={`/files/${done.id}`}>{file.name}</Link> : file.name}</span>
-      <span className="faint">{active ? rateText(upload) : bytes(file.size)}</span>
+      <div className="upload-text">
+        <span className="cut">{done ? <Link href={`/files/${done.id}`}>{file.name}</Link> : file.name}</span>
+        {error ? (
+          <span className="wrong" role="alert">
+            {errorText(error)}
+          </span>
+        ) : (
+          <span className="faint">
+            {active ? rateText(upload) : bytes(file.size)}
+            {done ? (
+              <>
+                {' · '}
+                <span>Uploaded</span>
+              </>
+            ) : null}
+          </span>
+        )}
+      </div>
       {active ? (
         <>
           <Progress part={file.size === 0 ? 1 : sent / file.size} label={`Upload of ${file.name}`} />
@@ -44,13 +61,12 @@ function UploadRow({ upload }: { upload: Upload }) {
         </>
       ) : (
         <>
-          <span>{done ? 'Uploaded' : ''}</span>
+          {error ? <Button onClick={retry}>Try again</Button> : null}
           <IconButton label={`Dismiss ${file.name}`} onClick={() => dismissUpload(id)}>
             <X size={15} aria-hidden="true" />
           </IconButton>
         </>
       )}
-      {error ? <ErrorNotice error={error} onRetry={retry} /> : null}
       <span className="hidden" role="status">
         {done ? `${file.name} is uploaded` : ''}
       </span>

@@ -101,7 +101,7 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
       for (const { cell } of await listUnknownCells(home.db))
         log.error({ cell }, 'The directory has apps in a cell that it does not list');
       set.apply(cells.filter(({ target }) => target !== undefined));
-      if (runsJobs(config)) moves = resumeMoves({ directory: () => directoryOfMoves(home, named), log });
+      if (runsJobs(config)) moves = resumeMoves({ db: home.db, directory: () => directoryOfMoves(home, named), log });
       if (file !== undefined) watchFile(file, { interval: reloadMs, persistent: false }, () => void reload());
     },
     async listOwnApps() {

@@ -210,7 +210,7 @@ export function createDomains(
     files: files.service,
     extractions: extractions.service,
     knowledge: knowledge.service,
-    runTools: createRunTools({ openApi, readFile: files.service.readRange }),
+    runTools: createRunTools({ openApi, baseUrl, readFile: files.service.readRange }),
     parser,
     fetcher,
   });

@@ -183,3 +183,9 @@ export async function listPlacedIds(db: Db, developerId: string, max: number): P
     select app_id from cell_apps where developer_id = ${developerId} order by app_id limit ${max}`;
   return rows.map(({ appId }) => appId);
 }
+
+/** Whether an app is being moved. */
+export async function isMovingApp(db: Db): Promise<boolean> {
+  const { count } = await db`select from cell_moves where ended_at is null limit 1`;
+  return count > 0;
+}

@@ -180,6 +180,12 @@ export const fileListQuery = Type.Object({
       description: 'Only names with this prefix, such as `reports/`.',
     }),
   ),
+  automation_run: Type.Optional(
+    Type.String({
+      description:
+        'Only files that this run (atr_…) made: with its nodes, and by the extractions that it started. A key needs `automations:read`, too.',
+    }),
+  ),
   sort: Type.Optional(
     Type.Enum(['created_at', '-created_at', 'filename', '-filename', 'size', '-size'], {
       description: 'The order; with `-`, the largest or newest first. Default `-created_at`.',

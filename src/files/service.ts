@@ -250,6 +250,10 @@ export function createFileService(deps: FileDeps) {
         contentType: readTypeFilter(input.content_type),
         search: input.search,
         prefix: input.prefix,
+        runId:
+          input.automation_run === undefined
+            ? undefined
+            : fieldId('automationRun', 'automation_run', input.automation_run),
         sort: input.sort,
       });
       return [await withGrants(caller, rows), total];

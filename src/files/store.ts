@@ -22,6 +22,7 @@ import {
   teamVisible,
   userVisible,
 } from '../tenancy/visible.ts';
+import { isMadeBy } from './of-runs.ts';
 
 export type FileRow = {
   appId: string;
@@ -152,6 +153,8 @@ type FileFilter = {
   search?: string | undefined;
   /** The beginning of the name. */
   prefix?: string | undefined;
+  /** The run that made it. */
+  runId?: string | undefined;
   sort?: FileOrder | undefined;
 };
 
@@ -167,7 +170,7 @@ export async function listVisibleFiles(
   const of = (kind: 'org' | 'team' | 'user' | 'agent', id: string | undefined) =>
     id === undefined ? db`true` : matchesSeen(db, caller, kind, `f.${kind}_id`, [id]);
   const essence = db`lower(btrim(split_part(f.content_type, ';', 1)))`;
-  const { contentType, search, prefix, sort = '-created_at' } = filter;
+  const { contentType, search, prefix, runId, sort = '-created_at' } = filter;
   const column = db(`f.${sort.replace('-', '')}`);
   const order = sort.startsWith('-') ? db`${column} desc, f.id desc` : db`${column}, f.id`;
   const where = db`${visible(db, caller)}
@@ -175,7 +178,8 @@ export async function listVisibleFiles(
     and ${of('user', filter.userId)} and ${of('agent', filter.agentId)}
     and ${contentType === undefined ? db`true` : contentType.endsWith('/') ? db`starts_with(${essence}, ${contentType})` : db`${essence} = ${contentType}`}
     and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}
-    and ${prefix === undefined ? db`true` : db`starts_with(f.filename, ${prefix})`}`;
+    and ${prefix === undefined ? db`true` : db`starts_with(f.filename, ${prefix})`}
+    and ${runId === undefined ? db`true` : isMadeBy(db, caller, runId)}`;
   const rows = await db<VisibleFileRow[]>`${seenFile(db, caller)} where ${where}
     order by ${order} limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from files f where ${where}`;

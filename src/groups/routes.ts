@@ -28,7 +28,7 @@ export function registerGroupRoutes(api: Api, { groups }: { groups: GroupService
     schema: schema.groupSchema,
     present: presentGroup,
     create: { callers: operators, body: schema.groupCreateSchema, run: groups.create },
-    list: { callers: operators, query: Type.Object(schema.groupListQuery), run: groups.list },
+    list: { callers: operators, query: schema.groupListSchema, run: groups.list },
     get: { callers: operators, run: groups.get },
     update: { callers: operators, body: schema.groupUpdateSchema, run: groups.update },
     remove: { callers: operators, run: groups.remove },

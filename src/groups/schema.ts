@@ -35,11 +35,12 @@ export const groupSchema = Type.Object(
   { $id: 'Group', description: 'Users to whom documents can be restricted. Groups contain no groups.' },
 );
 
-export const groupListQuery = {
+export const groupListSchema = Type.Object({
   namespace: Type.Optional(Type.String({ description: 'Only groups of this namespace.' })),
   external_id: Type.Optional(Type.String({ description: 'Only groups with this name.' })),
   user: Type.Optional(Type.String({ description: 'Only groups of this user (usr_…).' })),
-};
+  search: Type.Optional(Type.String({ description: 'Part of the name or of the name in the namespace.' })),
+});
 
 export const groupCreateSchema = strict({
   namespace,

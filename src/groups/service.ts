@@ -7,7 +7,13 @@ import { newUuid } from '../lib/ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { lockRoom, requireRoom } from '../tenancy/room.ts';
-import { type groupCreateSchema, groupMembersMax, type groupMembersSchema, groupsMax } from './schema.ts';
+import {
+  type groupCreateSchema,
+  type groupListSchema,
+  groupMembersMax,
+  type groupMembersSchema,
+  groupsMax,
+} from './schema.ts';
 import * as store from './store.ts';
 
 export type GroupService = ReturnType<typeof createGroupService>;
@@ -55,10 +61,10 @@ export function createGroupService({ db }: { db: Database }) {
     list(
       caller: Caller,
       page: PageRequest,
-      query: { namespace?: string | undefined; external_id?: string | undefined; user?: string | undefined },
+      { namespace, external_id: externalId, user, search }: Static<typeof groupListSchema>,
     ): Promise<[store.GroupRow[], number]> {
-      const userId = query.user === undefined ? undefined : fieldId('user', 'user', query.user);
-      return store.listGroups(db, caller, { namespace: query.namespace, externalId: query.external_id, userId }, page);
+      const userId = user === undefined ? undefined : fieldId('user', 'user', user);
+      return store.listGroups(db, caller, { namespace, externalId, userId, search }, page);
     },
 
     async update(caller: Caller, id: string, input: { name?: string | null | undefined }): Promise<store.GroupRow> {

@@ -14,7 +14,12 @@ export type GroupRow = Scope & {
 
 export type MemberRow = { userId: string; email: string | null; name: string | null; createdAt: Date };
 
-type GroupFilter = { namespace?: string | undefined; externalId?: string | undefined; userId?: string | undefined };
+type GroupFilter = {
+  namespace?: string | undefined;
+  externalId?: string | undefined;
+  userId?: string | undefined;
+  search?: string | undefined;
+};
 
 export async function insertGroup(
   db: Db,
@@ -50,6 +55,8 @@ export async function listGroups(
   if (filter.userId !== undefined)
     conditions.push(db`exists (select from group_members m
       where m.app_id = g.app_id and m.group_id = g.id and m.user_id = ${filter.userId})`);
+  if (filter.search !== undefined)
+    conditions.push(db`position(lower(${filter.search}) in lower(coalesce(g.name, '') || ' ' || g.external_id)) > 0`);
   const where = conditions.reduce((all, one) => db`${all} and ${one}`);
   const rows = await db<GroupRow[]>`
     select g.* from groups g where ${where}

@@ -42,6 +42,13 @@ export class HeldJob {
     else await store.failJob(this.#db, this.#poolId, this.job, failure);
   }
 
+  /** Ends a run of a recurring job: the job waits for the next one. False if it must be ended and added otherwise. */
+  async repeat(everySeconds: number): Promise<boolean> {
+    const isRepeated = await store.repeatJob(this.#db, this.#poolId, this.job, everySeconds);
+    if (isRepeated) this.#state = 'released';
+    return isRepeated;
+  }
+
   /** Releases the job as if it had never started. It becomes due after `delayMs`. */
   async release(delayMs = 0): Promise<void> {
     this.#state = 'released';

@@ -67,10 +67,11 @@ export class Presence {
   async #check(): Promise<number> {
     const { log } = this.#options;
     this.#session ??= await this.#enter();
-    const workers = Math.max(1, await store.countWorkers(this.#session));
+    const pools = await store.checkPools(this.#session, this.#options.poolId);
+    const workers = Math.max(1, pools.workers);
     if (workers !== this.#workers) log.info({ workers }, 'Jobs are shared with other processes');
     this.#workers = workers;
-    await this.#sweep(this.#session);
+    await this.#release(this.#session, pools.missing);
     return sweepMs;
   }
 
@@ -88,9 +89,9 @@ export class Presence {
     this.#session = undefined;
   }
 
-  async #sweep(session: Session): Promise<void> {
-    const { poolId, onCrash, log } = this.#options;
-    const missing = await store.listMissingHolders(session, poolId);
+  /** Releases the jobs of pools that were already missing at the last check. */
+  async #release(session: Session, missing: string[]): Promise<void> {
+    const { onCrash, log } = this.#options;
     const dead = missing.filter((holder) => this.#suspects.has(holder));
     this.#suspects = new Set(missing);
     if (dead.length === 0) return;

@@ -1,4 +1,4 @@
-import { type Database, type Db, nobody } from '../db/database.ts';
+import { type Database, type Db, nobody, type Statement } from '../db/database.ts';
 import { isInUse } from '../db/fences.ts';
 import { hasEnded } from '../db/holder-lock.ts';
 
@@ -18,6 +18,8 @@ const anyPriority = 32_767;
 /** Processes claim jobs one after another, so that each sees what the others hold. */
 const claimLock = 7_130_241_004;
 
+/** A recurring task, which runs once per period across all processes. */
+export type Recurring = { task: string; everySeconds: number };
 export type JobPlace = { appId: string; id: number };
 export type ClaimedJob = JobPlace & {
   task: string;
@@ -126,6 +128,39 @@ export async function deleteJob(db: Db, poolId: string, { appId, id }: JobPlace)
   await db`delete from jobs where app_id = ${appId} and id = ${id} and locked_by = ${poolId}`;
 }
 
+/**
+ * Adds the next run of a recurring task. The task's name is the job's key, so only one job exists however many
+ * processes add it.
+ */
+export async function addRecurringJob(db: Db, { task, everySeconds }: Recurring): Promise<void> {
+  await db`
+    select add_job(${task}, '{}', key := 'recurring/' || ${task}, keep_run_at := true,
+      run_at := ${nextPeriod(db, everySeconds)})`;
+}
+
+/**
+ * Ends a run of a recurring job by making it wait for the next one. False if the pool has lost the job, or another
+ * process has added the next one.
+ */
+export async function repeatJob(
+  db: Db,
+  poolId: string,
+  { appId, id }: JobPlace,
+  everySeconds: number,
+): Promise<boolean> {
+  const { count } = await db`
+    update jobs set locked_by = null, locked_at = null, waits = false, attempts = 0, crashes = 0, last_error = null,
+      updated_at = now(), run_at = ${nextPeriod(db, everySeconds)}
+    where app_id = ${appId} and id = ${id} and locked_by = ${poolId} and key is not null`;
+  return count > 0;
+}
+
+/** SQL: the next multiple of the period by the database's clock, so that all processes agree on it. */
+function nextPeriod(db: Db, everySeconds: number): Statement {
+  return db`to_timestamp(
+    (floor(extract(epoch from clock_timestamp()) / ${everySeconds}::integer) + 1) * ${everySeconds}::integer)`;
+}
+
 /** Schedules the next attempt. After the last one, the job is set aside. */
 export async function failJob(db: Db, poolId: string, { appId, id }: JobPlace, reason: string): Promise<void> {
   await db`
@@ -156,14 +191,18 @@ export async function releaseJobs(
   if (count > 0 && delayMs === 0) await announceJobs(db);
 }
 
-/** The worker pools, other than this one, that hold jobs and whose process does not hold its lock. */
-export async function listMissingHolders(db: Db, poolId: string): Promise<string[]> {
-  const rows = await db<{ lockedBy: string }[]>`
-    select holders.locked_by
-    from (select distinct locked_by from jobs where locked_by is not null offset 0) holders
-    where holders.locked_by <> ${poolId}
-      and ${hasEnded(db, presenceLockSpace, db`holders.locked_by`)}`;
-  return rows.map(({ lockedBy }) => lockedBy);
+/**
+ * The number of living worker pools, and those other than this one that hold jobs and whose process does not hold its
+ * lock.
+ */
+export async function checkPools(db: Db, poolId: string): Promise<{ workers: number; missing: string[] }> {
+  const [row] = await db<[{ workers: number; missing: string[] }]>`
+    select ${livingPools(db)} as workers, array(
+      select holders.locked_by
+      from (select distinct locked_by from jobs where locked_by is not null offset 0) holders
+      where holders.locked_by <> ${poolId}
+        and ${hasEnded(db, presenceLockSpace, db`holders.locked_by`)}) as missing`;
+  return row;
 }
 
 /**
@@ -186,13 +225,16 @@ export async function releaseDeadPools(db: Db, poolIds: string[]): Promise<strin
   return rows.filter(({ crashed }) => crashed).map(({ task }) => task);
 }
 
-/** Counts the living worker pools: each holds a session lock. */
 export async function countWorkers(db: Db): Promise<number> {
-  const [row] = await db<[{ count: number }]>`
-    select count(distinct objid) as count from pg_locks
-    where locktype = 'advisory' and classid = ${presenceLockSpace}::bigint::oid and objsubid = 2 and granted
-      and database = (select oid from pg_database where datname = current_database())`;
+  const [row] = await db<[{ count: number }]>`select ${livingPools(db)} as count`;
   return row.count;
+}
+
+/** SQL: the number of living worker pools. Each holds a session lock. */
+function livingPools(db: Db): Statement {
+  return db`(select count(distinct objid) from pg_locks
+    where locktype = 'advisory' and classid = ${presenceLockSpace}::bigint::oid and objsubid = 2 and granted
+      and database = (select oid from pg_database where datname = current_database()))`;
 }
 
 export async function announceJobs(db: Db): Promise<void> {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { DatabaseTarget } from '../db/address.ts';
 import { runForApp } from '../db/app-lane.ts';
-import { type Database, type Db, nobody, openDatabase } from '../db/database.ts';
+import { type Database, nobody, openDatabase } from '../db/database.ts';
 import { runForEveryApp } from '../db/fences.ts';
 import type { Slots } from '../fairness/slots.ts';
 import { contain, UncaughtError } from '../lib/contain.ts';
@@ -12,15 +12,12 @@ import type { HeldJob } from './held-job.ts';
 import { JobSlots } from './job-slots.ts';
 import { JobLoop } from './loop.ts';
 import { Presence } from './presence.ts';
-import { type ClaimedJob, crashesMax, jobsChannel, releaseJobs } from './store.ts';
+import { addRecurringJob, type ClaimedJob, crashesMax, jobsChannel, type Recurring, releaseJobs } from './store.ts';
 import type { JobContext, Task, WaitOutside } from './task.ts';
 import { JobCrash, type Trial } from './trial.ts';
 import type { WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 
-export type { JobContext, Task, WaitOutside };
-
-/** A recurring task, which runs once per period across all processes. */
-export type Recurring = { task: string; everySeconds: number };
+export type { JobContext, Recurring, Task, WaitOutside };
 
 export type WorkersOptions = {
   /** A direct connection, because LISTEN and session locks do not work through a transaction pooler. */
@@ -65,7 +62,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   };
   let loop: JobLoop | undefined;
   try {
-    for (const each of recurring) await addNext(db, each);
+    for (const each of recurring) await addRecurringJob(db, each);
     await db.listen(
       jobsChannel,
       () => loop?.wake(),
@@ -157,6 +154,8 @@ async function runTask(running: Running, held: HeldJob, waitOutside: WaitOutside
   const { tasks, trial, waiting, recurring } = running;
   const { signal } = running.stopping;
   const log = running.log.child({ task: job.task, jobId: String(job.id) });
+  const repeat = recurring.find((each) => each.task === job.task);
+  let hasNext = repeat === undefined;
   try {
     // The job was fetched while the process was stopping: another process runs it.
     signal.throwIfAborted();
@@ -166,7 +165,8 @@ async function runTask(running: Running, held: HeldJob, waitOutside: WaitOutside
     const run = isSuspect(job) && trial !== undefined ? runInTrial(trial, job.task) : task;
     const context = { ...describe(job), signal, log, waitOutside, isCrowded };
     const runIt = () => runForApp(appOf(job), () => run(job.payload, context));
-    await contain(() => (recurring.some(({ task }) => task === job.task) ? runForEveryApp(runIt) : runIt()));
+    await contain(() => (repeat === undefined ? runIt() : runForEveryApp(runIt)));
+    if (repeat !== undefined) hasNext = await held.repeat(repeat.everySeconds);
   } catch (error) {
     if (signal.aborted) {
       await held.release();
@@ -180,8 +180,7 @@ async function runTask(running: Running, held: HeldJob, waitOutside: WaitOutside
     }
     throw error;
   } finally {
-    const repeat = recurring.find((each) => each.task === job.task);
-    if (repeat) await addNext(running.db, repeat);
+    if (repeat !== undefined && !hasNext) await addRecurringJob(running.db, repeat);
   }
 }
 
@@ -205,16 +204,6 @@ function appOf({ appId }: ClaimedJob): string {
 
 function describe(job: ClaimedJob): { jobId: string; attempt: number; isLastAttempt: boolean } {
   return { jobId: String(job.id), attempt: job.attempts, isLastAttempt: job.attempts >= job.maxAttempts };
-}
-
-/**
- * Adds the next run of a recurring task. The task's name is the job's key, so only one job exists however many
- * processes add it. Its time is a multiple of the period by the database's clock, so all processes agree on it.
- */
-async function addNext(db: Db, { task, everySeconds }: Recurring): Promise<void> {
-  await db`
-    select add_job(${task}, '{}', key := 'recurring/' || ${task}, keep_run_at := true, run_at := to_timestamp(
-      (floor(extract(epoch from clock_timestamp()) / ${everySeconds}::integer) + 1) * ${everySeconds}::integer))`;
 }
 
 async function stop(

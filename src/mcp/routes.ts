@@ -61,6 +61,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     });
     const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
       api: createApiClient(deps.fastify, request),
+      baseUrl: deps.baseUrl(),
       mayUse(operation) {
         const route = api.routes.find((each) => each.operationId === operation);
         return route !== undefined && allowsCaller(route, caller);

@@ -12,6 +12,7 @@ type Described = { name: string; description: string; parameters: unknown };
 type RunToolsDeps = {
   /** The API of this process, which a worker opens only for this. */
   openApi(): Promise<FastifyInstance>;
+  baseUrl: () => string;
   readFile(caller: Caller, file: string, start: number, end: number): Promise<Buffer>;
 };
 
@@ -25,7 +26,7 @@ const passing = new Set(['request_in_progress', 'rate_limited']);
 const pauseMs = 1_000;
 
 /** Calls tools for automation runs, which have an identity and no credential. Each call is a request to the public API. */
-export function createRunTools({ openApi, readFile }: RunToolsDeps) {
+export function createRunTools({ openApi, baseUrl, readFile }: RunToolsDeps) {
   // The tools are loaded when a run first needs them.
   async function find(name: string): Promise<Tool> {
     const { tools } = await import('./tools/index.ts');
@@ -52,6 +53,7 @@ export function createRunTools({ openApi, readFile }: RunToolsDeps) {
           const { data } = await trace(`execute_tool ${name}`, { attributes: attributesOf(name) }, () =>
             tool.call(given, {
               api: send,
+              baseUrl: baseUrl(),
               readFile: (file, start, end) => readFile(caller, file, start, end),
               report: async () => {},
               signal,

@@ -25,6 +25,8 @@ export const toolLimits = {
 
 export type ToolContext = {
   api: ApiClient;
+  /** The address of this server, for links that people open. */
+  baseUrl: string;
   /** Bytes of a file visible to the caller; `end` is exclusive. */
   readFile(file: string, start: number, end: number): Promise<Buffer>;
   /** Reports progress, if the client requested it. */

@@ -96,6 +96,12 @@ export function agentVisible(db: Db, caller: Caller, alias: string): Fragment {
     or (${column('org_id')} = ${caller.orgId ?? null} and ${column('team_id')} is null and ${column('user_id')} is null))`;
 }
 
+/** SQL: the caller sees the run, as its invoker or through its automation's owner. `alias` is the automation_runs row. */
+export function runVisible(db: Db, caller: Caller, alias: string): Fragment {
+  const invoked = caller.kind === 'user' ? db`${db(`${alias}.invoked_by_user_id`)} = ${caller.userId}` : db`false`;
+  return db`${inScope(db, caller, alias)} and (${invoked} or ${ownedVisible(db, caller, alias)})`;
+}
+
 /** SQL: a grant on the file allows the caller this action; `write` implies `read`. `alias` is the files row. */
 export function fileGranted(db: Db, caller: Caller, alias: string, action: 'read' | 'write'): Fragment {
   if (canSeeWholeApp(caller)) return db`true`;

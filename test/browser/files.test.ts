@@ -84,9 +84,24 @@ test('files that are dropped on the page are uploaded, and a refused upload show
     data.items.add(new File(['x'], 'odd.bin', { type: 'application/x y' }));
     return data;
   })()`);
+  // The refusal arrives when a person is about to open the file that was uploaded.
+  let refuse = (): void => {};
+  const pointed = new Promise<void>((resolve) => {
+    refuse = resolve;
+  });
+  await page.route('**/api/v1/files/uploads', async (route) => {
+    if (route.request().headers()['x-filename'] === 'odd.bin') await pointed;
+    await route.continue();
+  });
   await page.dispatchEvent('.drop', 'drop', { dataTransfer: dropped });
   const uploads = page.getByRole('list', { name: 'Uploads' });
-  await uploads.getByRole('link', { name: 'dropped.txt' }).click();
+  const link = uploads.getByRole('link', { name: 'dropped.txt' });
+  await link.waitFor();
+  const before = await link.boundingBox();
+  refuse();
+  await uploads.getByRole('alert').getByText('is not a media type').waitFor();
+  assert.deepEqual(await link.boundingBox(), before, 'the link stays under the pointer');
+  await link.click();
   await page.getByText('tide tables').waitFor();
   await page.goBack();
   await page.locator('table.list').getByRole('link', { name: 'dropped.txt' }).waitFor();

@@ -4,7 +4,7 @@ import { after, afterEach, test } from 'node:test';
 import { unzipSync } from 'fflate';
 import type { Certificate } from '../../src/erasures/store.ts';
 import { findSigner } from '../../src/ledger/statement.ts';
-import { ConsoleTest } from '../support/browser.ts';
+import { ConsoleTest, scrollsSideways } from '../support/browser.ts';
 import { choosePrincipal, loadApp } from '../support/console.ts';
 import { startSite } from '../support/fixture-site.ts';
 import { startGitServer } from '../support/git-server.ts';
@@ -121,6 +121,93 @@ test('a source is created, filled, browsed and searched, and each hit explains i
   await page.getByText('"year": 2026').waitFor();
 });
 
+test('a document shows who sees it, and is restricted to people and groups that are found by name', async () => {
+  const { api, provision } = it.server;
+  const key = app.secretKey;
+  const client = knowledgeOf(it.server, { key });
+  const org = await provision.org(app);
+  const addUser = async (name: string) => {
+    const body = { email: `${name.replace(' ', '.')}@example.com`, org: org.id, name };
+    return (await api<{ id: string }>('POST', '/api/v1/users', { key, body })).body.id;
+  };
+  await addUser('Nora Berg');
+  const leaver = await addUser('Olaf Lund');
+  const group = { namespace: 'port', external_id: 'g-17', name: 'Harbour pilots' };
+  assert.equal((await api('POST', '/api/v1/groups', { key, body: group })).status, 201);
+  const source = await client.createSource({ org: org.id, metadata: { name: 'Staff' } });
+  const document = await client.push(source, 'Salaries of next year.', { title: 'Salaries' });
+  const page = await it.openAsDeveloper(app, `/console/knowledge/documents/${document}?tab=access`);
+  const dialog = page.getByRole('dialog');
+  const panel = page.getByRole('tabpanel');
+  const open = () => page.getByRole('button', { name: 'Change access' }).click();
+  const add = async (kind: string, name: string) => {
+    await dialog.getByLabel('Add').selectOption(kind);
+    await choosePrincipal(page, dialog.getByLabel('Which'), name);
+  };
+  await panel.getByText('Every reader of the source sees this document.').waitFor();
+  await open();
+  await dialog.getByRole('radio', { name: 'Only some of them' }).check();
+  await dialog.getByText('Without a name, only developers and secret keys see the document.').waitFor();
+  await add('user', 'Nora');
+  await add('group', 'pilots');
+  await dialog.getByRole('listitem').getByText('Harbour pilots').waitFor();
+  await dialog.getByLabel('Add').selectOption('org_role');
+  await dialog.getByLabel('Role').selectOption('admin');
+  await it.picture(page, 'document-access-dialog');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await panel.getByText('Of the readers of the source, only these see this document:').waitFor();
+  const shown = async () => (await panel.getByRole('listitem').allInnerTexts()).sort();
+  assert.deepEqual(await shown(), ['Group Harbour pilots', 'Role in the organisation admin', 'User Nora Berg']);
+  await page.getByText('restricted', { exact: true }).waitFor();
+  await it.picture(page, 'document-access');
+
+  // Someone who is deleted while the dialog is open is named at their row.
+  await open();
+  await dialog.getByRole('button', { name: /Remove Role/ }).click();
+  await dialog.getByRole('button', { name: /Remove User/ }).click();
+  await add('user', 'Olaf');
+  assert.equal((await api('DELETE', `/api/v1/users/${leaver}`, { key })).status, 204);
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.getByRole('listitem').filter({ hasText: 'User' }).getByText('not found').waitFor();
+  await dialog.getByRole('button', { name: /Remove User/ }).click();
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  await panel.getByText('Nora Berg').waitFor({ state: 'detached' });
+  assert.deepEqual(await shown(), ['Group Harbour pilots']);
+
+  await open();
+  await dialog.getByRole('radio', { name: 'Every reader of the source' }).check();
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await panel.getByText('Every reader of the source sees this document.').waitFor();
+  const left = await api<{ acl?: object }>('GET', `/api/v1/knowledge_documents/${document}`, { key });
+  assert.equal(left.body.acl, undefined);
+});
+
+test('a document of a file that more people read is not restricted, and the dialog leads to the file', async () => {
+  const { api, provision } = it.server;
+  const key = app.secretKey;
+  const client = knowledgeOf(it.server, { key });
+  const org = await provision.org(app);
+  const reader = await provision.user(app, { org });
+  const body = { filename: 'pay.txt', content_type: 'text/plain', data: btoa('Salaries.'), org: org.id };
+  const file = await api<{ id: string }>('POST', '/api/v1/files', { key, body });
+  const source = await client.createSource({ org: org.id });
+  await client.ingest(source, { file: file.body.id });
+  const listed = await api<{ data: { id: string }[] }>('GET', `/api/v1/knowledge_documents?source=${source}`, { key });
+  const address = `/console/knowledge/documents/${listed.body.data[0]?.id}?tab=access`;
+  const page = await it.openAsDeveloper(app, address, 'phone', { colorScheme: 'dark' });
+  const dialog = page.getByRole('dialog');
+  await page.getByRole('button', { name: 'Change access' }).click();
+  await dialog.getByRole('radio', { name: 'Only some of them' }).check();
+  await choosePrincipal(page, dialog.getByLabel('Which'), reader.email);
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await dialog.getByRole('alert').getByText('restrict the file first').waitFor();
+  await it.picture(page, 'document-access-phone');
+  assert.equal(await scrollsSideways(page), false);
+  await dialog.getByRole('link', { name: 'see who reads it' }).click();
+  await page.getByRole('heading', { name: 'pay.txt' }).waitFor();
+});
+
 test('a document is edited, its versions are read, compared and restored, and so is its source', async () => {
   const client = knowledgeOf(it.server, { key: app.secretKey });
   const user = await it.server.provision.user(app);
@@ -131,7 +218,7 @@ test('a document is edited, its versions are read, compared and restored, and so
   });
   const dialog = page.getByRole('dialog');
   const tab = (name: string) => page.getByRole('tab', { name, exact: true });
-  await page.getByLabel('Keep old versions for days').fill('30');
+  await page.getByLabel('Keep old versions for').fill('30');
   await page.getByRole('button', { name: 'Save the retention' }).click();
   await tab('History').waitFor();
 

@@ -34,6 +34,12 @@ const source = await knowledge.createSource({
 });
 const document = await knowledge.push(source, `# Fees\n\n${'A berth costs twelve euros. '.repeat(30)}`, {
   title: 'Fees',
+  acl: {
+    grants: [
+      { principal_type: 'user', principal: user.id },
+      { principal_type: 'org_role', principal: 'admin' },
+    ],
+  },
 });
 const team = await create('/teams', { name: 'Pilots', org: org.id });
 await create(`/teams/${team}/members`, { user: user.id });
@@ -88,9 +94,10 @@ const pages: Record<string, [path: string, sign: string]> = {
   'knowledge-source': [`/knowledge/${source}`, 'Fees'],
   'knowledge-search': [`/knowledge/${source}?tab=search`, 'Maximum hits'],
   'knowledge-history': [`/knowledge/${source}?tab=history`, 'No deleted documents'],
-  'knowledge-settings': [`/knowledge/${source}?tab=settings`, 'Keep old versions for days'],
+  'knowledge-settings': [`/knowledge/${source}?tab=settings`, 'Keep old versions for'],
   'knowledge-document': [`/knowledge/documents/${document}`, 'twelve euros'],
   'knowledge-versions': [`/knowledge/documents/${document}?tab=versions`, 'current'],
+  'knowledge-access': [`/knowledge/documents/${document}?tab=access`, 'Of the readers of the source'],
   overview: ['/overview', 'Recent activity'],
   automations: ['/automations', 'Mooring request'],
   'automation-new': ['/automations/new', 'Save and run'],
@@ -237,7 +244,7 @@ const problems: string[] = [];
 /** `npm run prove -- --only console` also looks with axe at every page in the dark and on a phone; `npm test` at a few. */
 const isWhole = process.env.QUARRY_SCREENS !== undefined;
 /** Every component is on the first of them. */
-const few = new Set(['design', 'automation-definition', 'run', 'knowledge-search']);
+const few = new Set(['design', 'automation-definition', 'run', 'knowledge-search', 'knowledge-access']);
 
 async function assertAccessible(page: Page, name: string): Promise<void> {
   const isDarkToo = isWhole || few.has(name) || (takesPictures && darkPictures.includes(name));
@@ -306,6 +313,7 @@ test('on a phone no page scrolls sideways; on a desktop axe finds nothing on any
     ['/users', 'New user'],
     ['/webhooks', 'New webhook'],
     ['/models', 'New model'],
+    [`/knowledge/documents/${document}?tab=access`, 'Change access'],
   ] as const) {
     await visit(page, [path, button]);
     await page.getByRole('button', { name: button }).click();

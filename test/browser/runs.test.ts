@@ -104,10 +104,18 @@ test('a run is watched as it goes: waiting, signalled, completed; another is can
   await page.locator('table.list tbody tr').nth(2).waitFor();
 });
 
-test('a failed run shows the node and the reason', async () => {
+test('a failed run shows the node, the reason and the files that it made', async () => {
   const key = app.secretKey;
   const nodes = [
-    { id: 'start', kind: 'trigger', on_success: 'sum' },
+    { id: 'start', kind: 'trigger', on_success: 'note' },
+    {
+      id: 'note',
+      kind: 'file_write',
+      filename: 'note.txt',
+      content_type: 'text/plain',
+      data: 'aGk=',
+      on_success: 'sum',
+    },
     { id: 'sum', kind: 'transform', value: '{{$error("The scales are broken")}}' },
   ];
   const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'start', nodes };
@@ -118,6 +126,8 @@ test('a failed run shows the node and the reason', async () => {
   const page = await it.openAsDeveloper(app, `/console/runs/${run.body.id}`);
   await page.getByRole('alert').getByText('In the node sum.').waitFor();
   await page.getByRole('button', { name: 'sum transform · failed' }).waitFor();
+  await page.getByRole('region', { name: 'Files' }).getByRole('link', { name: 'note.txt' }).click();
+  await page.getByRole('heading', { name: 'note.txt' }).waitFor();
 });
 
 test('the text of a language model is shown while it is written, from a template of the editor', async () => {

@@ -117,12 +117,9 @@ test('the server finishes active requests before it stops', async () => {
   assert.equal(await stopped, 0);
 });
 
-test('a second signal ends the server and its PostgreSQL immediately', async () => {
-  const dataDir = newDataDir();
-  const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
-  const postgres = postgresPid(dataDir);
-  // A request whose body never arrives keeps the server draining.
-  const held = request(new URL('/api/v1/orgs', server.baseUrl), {
+/** Sends a request whose body never arrives, which keeps a server draining. */
+async function holdRequest(baseUrl: string, dataDir: string): Promise<void> {
+  const held = request(new URL('/api/v1/orgs', baseUrl), {
     method: 'POST',
     headers: {
       'x-api-key': credentials(dataDir).secret_key,
@@ -133,6 +130,23 @@ test('a second signal ends the server and its PostgreSQL immediately', async () 
   held.on('error', () => {});
   held.flushHeaders();
   await once(held, 'continue');
+}
+
+test('a server whose PostgreSQL has died does not wait for requests in progress', async () => {
+  const dataDir = newDataDir();
+  const server = await startServe({ ...lean, QUARRY_LOG_LEVEL: 'info', QUARRY_DATA_DIR: dataDir });
+  await holdRequest(server.baseUrl, dataDir);
+  process.kill(postgresPid(dataDir), 'SIGKILL');
+  assert.equal(await server.ended, 1);
+  assert.match(server.output(), /"reason":"database"/);
+  assert.doesNotMatch(server.output(), /"msg":"Stopped"/, 'it waited until the request was given up');
+});
+
+test('a second signal ends the server and its PostgreSQL immediately', async () => {
+  const dataDir = newDataDir();
+  const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
+  const postgres = postgresPid(dataDir);
+  await holdRequest(server.baseUrl, dataDir);
   const again = setInterval(() => process.kill(server.pid, 'SIGTERM'), 200);
   const code = await server.stop();
   clearInterval(again);

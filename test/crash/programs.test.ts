@@ -29,6 +29,7 @@ const kills = Number(process.env.CRASH_KILLS ?? 1);
 const runCount = Number(process.env.CRASH_RUNS ?? 8);
 const workerFile = fileURLToPath(new URL('../support/workflow-worker.ts', import.meta.url));
 const workerCount = 2;
+const lanes = 8;
 const patienceMs = 300_000;
 const victims = ['worker', 'postgres', 'server'] as const;
 
@@ -115,34 +116,47 @@ test('the same for functions', {
 
 async function crash(client: AutomationsClient, id: string, executor: Executor): Promise<void> {
   const ids: string[] = [];
-  const invoking = (async () => {
-    for (let n = 0; n < runCount; n++) {
-      const { id: run } = await client.invoke(id, { idempotency_key: `${executor[2]}-${n}` });
-      ids.push(run);
-      await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go', payload: n });
-    }
-  })();
-  for (let n = 1; n <= kills; n++) {
+  const invoke = async (n: number) => {
+    const { id: run } = await client.invoke(id, { idempotency_key: `${executor[2]}-${n}` });
+    ids[n] = run;
+    await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go', payload: n });
+  };
+  const killSoon = async (n: number) => {
     await wait(randomInt(200, 1_500));
     await kill(victims[n % victims.length] ?? 'worker', executor);
+  };
+  // Each kill hits its share of the runs.
+  const shareOf = (n: number) => Math.floor((n * runCount) / kills);
+  for (let n = 1; n <= kills; n++) {
+    await Promise.all([inLanes(shareOf(n - 1), shareOf(n), invoke), killSoon(n)]);
     reportProgress(n, kills, 'kills');
   }
-  await invoking;
-  for (const [n, run] of ids.entries()) {
-    const ended = await client.waitForEnd(run);
-    assert.equal(ended.status, 'completed', JSON.stringify(ended));
-    const entries = await client.journal(run);
-    assert.deepEqual(
-      entries.map(({ sequence }) => sequence),
-      entries.map((_, index) => index + 1),
-    );
-    const ends = entries.filter(({ type }) => type === 'node_completed');
-    const outputs = new Map(ends.map(({ node_id: node, record }) => [node, record.payload]));
-    assert.equal(outputs.size, ends.length, 'no step has two results');
-    assert.deepEqual(ended.result, {
-      ...{ first: outputs.get('first'), left: 'left', right: n, items: [1, 4, 9], id: outputs.get('$id') },
-    });
-    const commands = entries.filter(({ type, node_id: node }) => type === 'node_started' && node === 'first');
-    assert.deepEqual([commands.length, commands[0]?.command_id], [1, outputs.get('first')]);
-  }
+  await inLanes(0, runCount, (n) => checkRun(client, ids[n] ?? '', n));
+}
+
+/** Several at a time: one after the other, most of the time would go by between requests. */
+async function inLanes(from: number, to: number, work: (n: number) => Promise<void>): Promise<void> {
+  let next = from;
+  const lane = async () => {
+    while (next < to) await work(next++);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+async function checkRun(client: AutomationsClient, run: string, n: number): Promise<void> {
+  const ended = await client.waitForEnd(run);
+  assert.equal(ended.status, 'completed', JSON.stringify(ended));
+  const entries = await client.journal(run);
+  assert.deepEqual(
+    entries.map(({ sequence }) => sequence),
+    entries.map((_, index) => index + 1),
+  );
+  const ends = entries.filter(({ type }) => type === 'node_completed');
+  const outputs = new Map(ends.map(({ node_id: node, record }) => [node, record.payload]));
+  assert.equal(outputs.size, ends.length, 'no step has two results');
+  assert.deepEqual(ended.result, {
+    ...{ first: outputs.get('first'), left: 'left', right: n, items: [1, 4, 9], id: outputs.get('$id') },
+  });
+  const commands = entries.filter(({ type, node_id: node }) => type === 'node_started' && node === 'first');
+  assert.deepEqual([commands.length, commands[0]?.command_id], [1, outputs.get('first')]);
 }

@@ -129,13 +129,14 @@ export class AssistantFlow {
 /** The OAuth client of the official MCP client, which keeps what it learns here. */
 export class MemoryOAuth implements OAuthClientProvider {
   readonly redirectUrl = callback;
-  readonly clientMetadata = { redirect_uris: [callback], client_name: 'Official client' };
+  readonly clientMetadata: { redirect_uris: string[]; client_name: string };
   readonly clientMetadataUrl?: string;
   readonly kept = new Map<string, unknown>();
   /** Where it wants to send the browser. */
   asked: URL | undefined;
 
-  constructor(clientMetadataUrl?: string) {
+  constructor(clientMetadataUrl?: string, name = 'Official client') {
+    this.clientMetadata = { redirect_uris: [callback], client_name: name };
     if (clientMetadataUrl !== undefined) this.clientMetadataUrl = clientMetadataUrl;
   }
 
@@ -156,6 +157,16 @@ export class MemoryOAuth implements OAuthClientProvider {
   }
   redirectToAuthorization(to: URL) {
     this.asked = to;
+  }
+  discoveryState() {
+    return this.kept.get('discovery') as never;
+  }
+  saveDiscoveryState(found: unknown) {
+    this.kept.set('discovery', found);
+  }
+  invalidateCredentials(what: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery') {
+    if (what === 'all') this.kept.clear();
+    else this.kept.delete(what);
   }
   saveCodeVerifier(verifier: string) {
     this.kept.set('verifier', verifier);

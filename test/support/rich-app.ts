@@ -131,8 +131,9 @@ async function fillKnowledge(server: TestServer, app: TestApp, create: Create, o
       }),
     );
   const [source = ''] = sources;
+  // Otherwise, the ingestion that is still active is returned, and the text is not stored.
   const ingest = (of: string | undefined, title: string, content: string) =>
-    create(`/knowledge_sources/${of}/ingest`, { content: { data: content }, title });
+    create(`/knowledge_sources/${of}/ingest`, { content: { data: content }, title, on_active: 'queue' });
   for (const [at, title] of ['Berth fees', 'Pilotage', 'Dangerous goods', 'Waste and ballast water'].entries())
     await ingest(source, title, rules.replace('Berth fees', `${title} ${at}`));
   await ingest(sources[1], 'Declaring goods', rules.replace('Berth fees', 'Declaring goods'));

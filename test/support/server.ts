@@ -8,6 +8,7 @@ import { traceIds } from '../../src/tracing/trace.ts';
 import { startInCell } from './cells.ts';
 import { testsCells } from './cells-of-process.ts';
 import { createTestDatabase } from './database.ts';
+import './lock-order.ts';
 import { findParsers } from './parsers.ts';
 import { behindPooler } from './pooler.ts';
 import { Provisioner } from './provisioner.ts';

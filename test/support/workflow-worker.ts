@@ -41,5 +41,5 @@ if (/^\d+$/.test(baseUrl)) {
     outgoing.writeHead(response.status).end(await response.text());
   });
   await new Promise<void>((resolve) => host.listen(Number(baseUrl), '127.0.0.1', resolve));
-} else void worker(new Quarry({ baseUrl, key }), [flow], { leaseSeconds: 2, concurrency: 5 }).start();
+} else void worker(new Quarry({ baseUrl, key }), [flow], { leaseSeconds: 2, concurrency: 25 }).start();
 process.stdout.write('started\n');

@@ -3,8 +3,8 @@ import { usePrincipal } from './principals.ts';
 
 const pages: Record<string, string> = { usr: '/users', agt: '/agents', tem: '/teams', org: '/orgs' };
 
-/** A user, agent, team or org by name, with a link to its page. */
-export function PrincipalName({ id }: { id: string | null | undefined }) {
+/** A user, agent, team, group or org by name, with a link to its page. */
+export function PrincipalName({ id, isLink = true }: { id: string | null | undefined; isLink?: boolean }) {
   const { data: found, loading } = usePrincipal(id);
   if (!id) return <span className="faint">–</span>;
   const path = pages[id.slice(0, 3)];
@@ -13,7 +13,7 @@ export function PrincipalName({ id }: { id: string | null | undefined }) {
       {loading ? '…' : (found?.name ?? id)}
     </span>
   );
-  return path === undefined ? name : <Link href={`${path}/${id}`}>{name}</Link>;
+  return path === undefined || !isLink ? name : <Link href={`${path}/${id}`}>{name}</Link>;
 }
 
 /** The owner of a resource: the narrowest of its owners. */

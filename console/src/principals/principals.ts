@@ -1,10 +1,12 @@
 import { call } from '../api/client.ts';
 import { useLoad } from '../ui/query.ts';
 
-export type PrincipalKind = 'user' | 'agent' | 'team' | 'org';
+export type PrincipalKind = 'user' | 'agent' | 'team' | 'group' | 'org';
 type Principal = { id: string; kind: PrincipalKind; name: string; detail?: string };
 
-const kindByPrefix: Record<string, PrincipalKind> = { usr: 'user', agt: 'agent', tem: 'team', org: 'org' };
+const kindByPrefix: Record<string, PrincipalKind> = {
+  ...{ usr: 'user', agt: 'agent', tem: 'team', grp: 'group', org: 'org' },
+};
 const page = { page_size: 20 };
 
 /** The principals of these kinds whose name, e-mail or key contains the text. */
@@ -29,6 +31,10 @@ async function listKind(kind: PrincipalKind, text: string): Promise<Principal[]>
       }));
     case 'team':
       return (await call('GET /api/v1/teams', { query })).data.map(({ id, name }) => ({ id, kind, name }));
+    case 'group':
+      return (await call('GET /api/v1/groups', { query })).data.map(({ id, name, external_id, namespace }) => ({
+        ...{ id, kind, name: name ?? external_id, detail: namespace },
+      }));
     case 'org':
       return (await call('GET /api/v1/orgs', { query })).data.map(({ id, name, slug }) => ({
         ...{ id, kind, name },
@@ -48,6 +54,10 @@ async function findPrincipal(id: string): Promise<Principal> {
       return { id, kind, name: (await call('GET /api/v1/agents/{agent}', { path: { agent: id } })).name };
     case 'team':
       return { id, kind, name: (await call('GET /api/v1/teams/{team}', { path: { team: id } })).name };
+    case 'group': {
+      const { name, external_id } = await call('GET /api/v1/groups/{group}', { path: { group: id } });
+      return { id, kind, name: name ?? external_id };
+    }
     case 'org':
       return { id, kind, name: (await call('GET /api/v1/orgs/{org}', { path: { org: id } })).name };
     default:

@@ -4,9 +4,10 @@ import type { PrincipalKind } from '../principals/principals.ts';
 import { Dialog, Form } from './dialog.tsx';
 import { CodeField, type Described, Field, fieldError, Switch } from './field.tsx';
 import { parseJson } from './json.ts';
+import { type NumberBounds, NumberField } from './number-field.tsx';
 import { useAction } from './query.ts';
 
-export type FieldSpec = {
+export type FieldSpec = NumberBounds & {
   name: string;
   label: string;
   kind?: 'text' | 'long' | 'email' | 'password' | 'number' | 'select' | 'json' | 'principal' | 'switch';
@@ -15,8 +16,12 @@ export type FieldSpec = {
   hint?: string;
   required?: boolean;
   placeholder?: string;
+  /** What a number counts. */
+  unit?: string;
   /** If it is emptied in a change, it is sent as null instead of being left out. */
   clearable?: boolean;
+  /** Whether the other values call for it. If not, it is neither shown nor sent. */
+  when?: (values: Record<string, string>) => boolean;
 };
 
 /** The fields of what has only a name. */
@@ -49,9 +54,10 @@ export function FormDialog({
   const [values, setValues] = useState<Record<string, string>>(() =>
     Object.fromEntries(fields.map((field) => [field.name, toText(field, initial[field.name])])),
   );
+  const called = fields.filter(({ when }) => when === undefined || when(values));
   const save = useAction(async () => {
     const body: Body = {};
-    for (const field of fields) {
+    for (const field of called) {
       const text = values[field.name] ?? '';
       if (isChange && text === toText(field, initial[field.name])) continue;
       if (text !== '') body[field.name] = toValue(field, text);
@@ -60,7 +66,7 @@ export function FormDialog({
     await onSubmit(body);
     onClose();
   });
-  const shown = fields.map(({ name }) => name);
+  const shown = called.map(({ name }) => name);
   return (
     <Dialog title={title} onClose={onClose}>
       {lead === undefined ? null : <p className="faint">{lead}</p>}
@@ -72,7 +78,7 @@ export function FormDialog({
         onSubmit={() => save.run()}
         onCancel={onClose}
       >
-        {fields.map((field) => (
+        {called.map((field) => (
           <SpecField
             key={field.name}
             field={field}
@@ -98,6 +104,7 @@ function SpecField({
   onChange: (value: string) => void;
 }) {
   const { label, kind = 'text', hint } = field;
+  if (kind === 'number') return <NumberField {...field} value={value} error={error} onChange={onChange} />;
   if (kind === 'switch')
     return <Switch label={label} checked={value === 'true'} onChange={(on) => onChange(on ? 'true' : '')} />;
   if (kind === 'json')

@@ -51,6 +51,12 @@ export function ErrorNotice({
   );
 }
 
+/** An error on one line. */
+export function errorText({ status, fields, message }: ApiError): string {
+  if (fields.length === 0 || status !== 422) return message;
+  return fields.map(({ field, message: wrong }) => `${field} ${wrong}`).join('; ');
+}
+
 function titleOf({ status, code }: ApiError): string {
   if (code === 'rate_limited') return 'Too many requests.';
   if (code === 'quota_exceeded') return 'The limit was reached.';

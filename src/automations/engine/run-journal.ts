@@ -82,7 +82,7 @@ export class RunJournal {
 
   /** Reads the journal when a worker takes up the run. */
   async load(): Promise<void> {
-    if (this.row.sequence > 0) await this.#read();
+    if (this.row.sequence > 0) await this.#read(this.row);
   }
 
   /** Reads the entries of other writers. Returns false if the run was deleted. */
@@ -91,17 +91,20 @@ export class RunJournal {
     const row = await store.findRun(this.#deps.db, this.row.appId, this.row.id);
     if (!row) return false;
     Object.assign(this.#last, lastOf(row));
-    await this.#read();
+    await this.#read(row);
     return true;
   }
 
-  async #read(): Promise<void> {
+  async #read({ startedAt }: store.RunRow): Promise<void> {
     const entries = await store.listEntries(this.#deps.db, this.row);
     this.goneSecrets.clear();
     this.#state = foldJournal(
       this.graph,
       entries.map((row) => this.#restoreSecrets(store.readEntry(row))),
     );
+    // The entry that a new run keeps is older: the run may have waited for its turn since.
+    if (this.#state.startedAtMs !== undefined)
+      this.#state.startedAtMs = (startedAt ?? this.#deps.clock.now()).getTime();
   }
 
   /** The record for storage, with the positions of secrets instead of their values. */

@@ -14,7 +14,7 @@ import { releaseExpiredLeases } from '../runs/program-work-store.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
-import { findNextWake, type WakeOrder, wakeDueRuns } from '../runs/wake-store.ts';
+import { findNextTimes, type WakeOrder, wakeDueRuns } from '../runs/wake-store.ts';
 import { dispatchEvent, matchAlone } from '../triggers/events.ts';
 import { dueSchedulesMax, startDueSchedules } from '../triggers/schedules.ts';
 import type { Match } from '../triggers/store.ts';
@@ -132,14 +132,16 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
   }
 
   async function tick(): Promise<number> {
-    const woken = await wakeFirst();
-    while ((await startDueSchedules(deps)) === dueSchedulesMax);
-    for (const run of await releaseExpiredLeases(db, clock.now(), leasesBatchCount))
-      await runStore.announceRun(db, run);
+    const { wakeAt, scheduleAt, leaseUntil } = await findNextTimes(db);
+    const isDue = (at: Date | null) => at !== null && at <= clock.now();
+    const woken = isDue(wakeAt) ? await wakeFirst() : 0;
+    if (isDue(scheduleAt)) while ((await startDueSchedules(deps)) === dueSchedulesMax);
+    if (isDue(leaseUntil))
+      for (const run of await releaseExpiredLeases(db, clock.now(), leasesBatchCount))
+        await runStore.announceRun(db, run);
     // A single run is woken on time. While runs are due continuously, they are woken in batches, one per second.
-    const next = woken > 0 ? undefined : await findNextWake(db);
-    if (next === undefined) return tickMs;
-    return Math.min(tickMs, Math.max(tickMinMs, next.getTime() - clock.now().getTime()));
+    if (woken > 0 || wakeAt === null) return tickMs;
+    return Math.min(tickMs, Math.max(tickMinMs, wakeAt.getTime() - clock.now().getTime()));
   }
 
   let timer: NodeJS.Timeout | undefined;

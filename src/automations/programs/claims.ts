@@ -34,6 +34,7 @@ export async function claimRun(change: ProgramChange, input: ClaimInput): Promis
   // A run that keeps steps of another one has this entry. One that got a signal before has others.
   if (isNew && state.startedAtMs === undefined)
     change.add([draftEntry(change.around, 'run_started', { payload: change.around.input ?? null })]);
+  if (isNew) state.startedAtMs = change.around.nowMs;
   state.status = 'running';
   const claim = newUuid();
   Object.assign(work, {

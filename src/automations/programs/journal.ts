@@ -157,6 +157,8 @@ export class ProgramJournal {
     if (state.sequence < row.sequence)
       for (const entry of await store.listFacts(tx, row, state.sequence)) applyProgramEntry(state, entry);
     state.status = row.status;
+    // The entry that a new run keeps is older: the run may have waited for a worker since.
+    if (row.startedAt !== null) state.startedAtMs = row.startedAt.getTime();
     return state;
   }
 
@@ -165,7 +167,7 @@ export class ProgramJournal {
     const { tx, row, state, drafts, now } = change;
     const ended = change.hasEnded;
     const waiting = !ended && !change.isClaimed && !hasWork(state);
-    const dueMs = ended ? undefined : nextDueMs(state, row.timeoutSeconds);
+    const dueMs = ended || state.status === 'pending' ? undefined : nextDueMs(state, row.timeoutSeconds);
     const waitingFor = waiting ? describeWait(state.open.values()) : null;
     const sleep = { waiting, waitingFor, wakeAt: dueMs === undefined ? null : new Date(dueMs), wakeTimer: null };
     if (drafts.length === 0 && state.status === row.status) {

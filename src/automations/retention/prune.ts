@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Database, Db } from '../../db/database.ts';
 import type { Ledger } from '../../ledger/seal.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { countFilesOf, deleteFilesOf, passFilesOn } from './file-store.ts';
+import { deleteFilesOf, listMadeFiles, passFilesOn } from './file-store.ts';
+import { Rehearsal } from './rehearsal.ts';
 import * as store from './store.ts';
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -40,11 +41,14 @@ export type PruneOptions = {
 export async function pruneRuns(deps: PruneDeps, options: PruneOptions = {}): Promise<Pruned> {
   const total = nothing();
   let after: { appId: string; id: string } | undefined;
+  let rehearsal: Rehearsal | undefined;
   do {
     const page = await store.listRetained(deps.db, after, automationsPageMax, options.appId);
-    for (const automation of page) {
+    for (const [index, automation] of page.entries()) {
       const pruned = nothing();
-      for (const old of await findOld(deps, automation)) await pruneKind(deps, automation, old, pruned, options);
+      if (options.dryRun && automation.appId !== (page[index - 1] ?? after)?.appId) rehearsal = new Rehearsal();
+      for (const old of await findOld(deps, automation))
+        await pruneKind(deps, automation, old, { pruned, rehearsal, signal: options.signal });
       if (pruned.runs > 0) options.onAutomation?.(automation, pruned);
       add(total, pruned);
     }
@@ -84,13 +88,12 @@ async function pruneKind(
   deps: PruneDeps,
   automation: store.RetainedAutomation,
   old: store.OldRuns,
-  pruned: Pruned,
-  { dryRun = false, signal }: PruneOptions,
+  { pruned, rehearsal, signal }: { pruned: Pruned; rehearsal: Rehearsal | undefined; signal: AbortSignal | undefined },
 ): Promise<void> {
   for (let after: store.RunPlace | undefined; signal?.aborted !== true; ) {
     const from = after;
-    const work = (db: Db) => pruneBatch({ ...deps, tx: db }, automation, old, from, dryRun);
-    const batch = dryRun ? await work(deps.db) : await deps.db.begin(work);
+    const work = (db: Db) => pruneBatch({ ...deps, tx: db }, automation, old, from, rehearsal);
+    const batch = rehearsal ? await work(deps.db) : await deps.db.begin(work);
     add(pruned, batch.pruned);
     if (batch.next === undefined) return;
     after = batch.next.after;
@@ -106,13 +109,13 @@ async function pruneBatch(
   automation: store.RetainedAutomation,
   old: store.OldRuns,
   after: store.RunPlace | undefined,
-  dryRun: boolean,
+  rehearsal: Rehearsal | undefined,
 ): Promise<Batch> {
   const { appId, retention } = automation;
   // The setting may have changed since the last batch.
   if (!isDeepStrictEqual(await store.findRetention(tx, automation), retention))
     return { pruned: nothing(), next: undefined };
-  const found = await store.listOldRuns(tx, automation, old, after, batchMax.runs, !dryRun);
+  const found = await store.listOldRuns(tx, automation, old, after, batchMax.runs, rehearsal === undefined);
   const looked = takeEntries(found);
   const free = await store.listFree(
     tx,
@@ -129,19 +132,19 @@ async function pruneBatch(
     files: 0,
   };
   if (runs.length > 0) {
-    const extractions = await store.listOwnExtractions(tx, appId, ids);
-    pruned.extractions = extractions.length;
-    if (retention.files === true) {
-      const removed = { appId, runs: ids, extractions };
-      pruned.files = dryRun ? await countFilesOf(tx, removed) : await deleteFilesOf(tx, removed, batchMax.files);
-      if (!dryRun && pruned.files === batchMax.files)
-        return { pruned: { ...nothing(), files: pruned.files }, next: { after } };
-      if (!dryRun) await passFilesOn(tx, removed);
-    }
-    if (!dryRun) {
-      const removed = runs.map(({ completedAt: at, ...run }) => ({ ...run, at }));
-      await ledger.noteRemovedRuns(tx, automation, removed);
-      pruned.extractions = await deleteExtractions(tx, appId, extractions);
+    const isGone = (run: string) => rehearsal?.isGone(run) === true;
+    const removed = { appId, runs: ids, extractions: await store.listOwnExtractions(tx, appId, ids, isGone) };
+    pruned.extractions = removed.extractions.length;
+    const takesFiles = retention.files === true;
+    if (rehearsal) {
+      pruned.files = rehearsal.remove(removed, takesFiles ? await listMadeFiles(tx, removed) : undefined);
+    } else {
+      pruned.files = takesFiles ? await deleteFilesOf(tx, removed, batchMax.files) : 0;
+      if (pruned.files === batchMax.files) return { pruned: { ...nothing(), files: pruned.files }, next: { after } };
+      if (takesFiles) await passFilesOn(tx, removed);
+      const ended = runs.map(({ completedAt: at, ...run }) => ({ ...run, at }));
+      await ledger.noteRemovedRuns(tx, automation, ended);
+      pruned.extractions = await deleteExtractions(tx, appId, removed.extractions);
       await store.deleteRuns(tx, appId, ids);
     }
   }

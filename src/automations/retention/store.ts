@@ -131,16 +131,26 @@ export async function listFree(db: Db, appId: string, runs: readonly string[]): 
   return new Set(rows.map(({ id }) => id));
 }
 
-/** The extractions that only these runs started: no other run started or continues with them. */
-export async function listOwnExtractions(db: Db, appId: string, runs: readonly string[]): Promise<string[]> {
-  const rows = await db<{ id: string }[]>`
-    select distinct c.child_id as id from automation_run_children c
+/**
+ * The ended extractions that only these runs started: no other run started or continues with them, unless it is gone.
+ */
+export async function listOwnExtractions(
+  db: Db,
+  appId: string,
+  runs: readonly string[],
+  isGone: (run: string) => boolean,
+): Promise<string[]> {
+  const rows = await db<{ id: string; others: string[] }[]>`
+    select c.child_id as id, array(
+      select o.run_id from automation_run_children o where o.app_id = c.app_id and o.child_kind = c.child_kind
+        and o.child_id = c.child_id and o.run_id <> all(${[...runs]}::uuid[])
+      union all
+      select n.id from automation_runs n where n.app_id = c.app_id and n.retried_from = c.run_id
+        and n.id <> all(${[...runs]}::uuid[])) as others
+    from automation_run_children c join extractions e on e.app_id = c.app_id and e.id = c.child_id
     where c.app_id = ${appId} and c.run_id = any(${[...runs]}::uuid[]) and c.child_kind = 'extraction'
-      and not exists (select from automation_run_children o where o.app_id = c.app_id and o.child_kind = c.child_kind
-        and o.child_id = c.child_id and o.run_id <> all(${[...runs]}::uuid[]))
-      and not exists (select from automation_runs n where n.app_id = c.app_id and n.retried_from = c.run_id
-        and n.id <> all(${[...runs]}::uuid[]))`;
-  return rows.map(({ id }) => id);
+      and e.state <> 'running'`;
+  return [...new Set(rows.filter(({ others }) => others.every(isGone)).map(({ id }) => id))];
 }
 
 /** Deletes runs with everything that is deleted with them: journals, outputs, approvals. */

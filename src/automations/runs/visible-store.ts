@@ -1,7 +1,7 @@
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { inScope, ownedVisible } from '../../tenancy/visible.ts';
+import { inScope, runVisible } from '../../tenancy/visible.ts';
 import { automationNamed } from '../definitions/store.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { RunRow } from './store.ts';
@@ -10,21 +10,15 @@ import type { RunRow } from './store.ts';
 
 export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
   const [row] = await db<RunRow[]>`
-    select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller)}`;
+    select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller, 'r')}`;
   return row;
 }
 
 /** Returns the ids of those runs that are visible to the caller. */
 export async function filterVisibleRuns(db: Db, caller: Caller, ids: readonly string[]): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
-    select r.id from automation_runs r where r.id = any(${[...ids]}::uuid[]) and ${runVisible(db, caller)}`;
+    select r.id from automation_runs r where r.id = any(${[...ids]}::uuid[]) and ${runVisible(db, caller, 'r')}`;
   return rows.map(({ id }) => id);
-}
-
-/** SQL: whether the run `r` is visible to the caller, as its invoker or through its automation's owner. */
-function runVisible(db: Db, caller: Caller) {
-  const invoked = caller.kind === 'user' ? db`r.invoked_by_user_id = ${caller.userId}` : db`false`;
-  return db`${inScope(db, caller, 'r')} and (${invoked} or ${ownedVisible(db, caller, 'r')})`;
 }
 
 export async function listRuns(
@@ -71,7 +65,7 @@ export async function listVisibleRuns(
       r.error, r.event_id, r.parent_run_id, r.retried_from, r.invoked_by_user_id, r.invoked_by_agent_id, r.org_id,
       r.team_id, r.user_id, r.sequence, r.waiting, r.waiting_for, r.lease_until, r.started_at, r.completed_at, r.created_at, r.updated_at
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
-    where ${runVisible(db, caller)}
+    where ${runVisible(db, caller, 'r')}
       ${before === undefined ? db`` : db`and r.id < ${before}`}
       ${status === undefined ? db`` : db`and ${inState}`}
       ${automationId === undefined ? db`` : db`and r.automation_id = ${automationId}`}

@@ -72,9 +72,15 @@ async function removeStaleTimes(db: Db, now: Date): Promise<void> {
       where w.wake_at <= ${now} and r.wake_at is null for update skip locked))`;
 }
 
-/** When the next run is due. */
-export async function findNextWake(db: Db): Promise<Date | undefined> {
-  const [row] = await db<{ wakeAt: Date }[]>`
-    select wake_at from automation_run_wakes w where ${isInUse(db, 'w.app_id')} order by wake_at limit 1`;
-  return row?.wakeAt;
+/** When a run, a schedule or the lease of a claim is due next, for a look at all of them with one statement. */
+export async function findNextTimes(
+  db: Db,
+): Promise<{ wakeAt: Date | null; scheduleAt: Date | null; leaseUntil: Date | null }> {
+  const [times] = await db<[{ wakeAt: Date | null; scheduleAt: Date | null; leaseUntil: Date | null }]>`
+    select
+      (select wake_at from automation_run_wakes w where ${isInUse(db, 'w.app_id')} order by wake_at limit 1) as wake_at,
+      (select next_tick_at from automations a where next_tick_at is not null and ${isInUse(db, 'a.app_id')}
+        order by next_tick_at limit 1) as schedule_at,
+      (select min(lease_until) from automation_runs where lease_until is not null) as lease_until`;
+  return times;
 }

@@ -1,4 +1,6 @@
+import type { Db } from '../../db/database.ts';
 import type { Logger } from '../../lib/log.ts';
+import { isMovingApp } from '../store.ts';
 import type { Directory } from './directory.ts';
 import { MoveBusyError } from './errors.ts';
 import { continueMove } from './move.ts';
@@ -6,6 +8,8 @@ import { dropSession, openSession } from './session.ts';
 import { listActiveMoves } from './store.ts';
 
 type ResumeOptions = {
+  /** The directory's database. */
+  db: Db;
   /** Read each time, because the settings may change. */
   directory(): Directory;
   log: Logger;
@@ -20,13 +24,14 @@ const pauseMs = { first: 30_000, max: 600_000 };
  * Continues moves that nobody works on, because the command or the worker that did has ended. All workers of an
  * installation look; the lock of a move lets one of them in.
  */
-export function resumeMoves({ directory, log, everyMs = resumeEveryMs }: ResumeOptions): { stop(): Promise<void> } {
+export function resumeMoves({ db, directory, log, everyMs = resumeEveryMs }: ResumeOptions): { stop(): Promise<void> } {
   const stopping = new AbortController();
   const failures = new Map<string, { pauseMs: number; nextMs: number }>();
   let working: Promise<void> = Promise.resolve();
   let isWorking = false;
 
   async function resume(): Promise<void> {
+    if (!(await isMovingApp(db))) return;
     const moves = directory();
     const session = await openSession(moves.target, 'quarry-moves');
     const active = await listActiveMoves(session).finally(() => dropSession(session));

@@ -30,6 +30,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
   const plan = planProcesses(config);
   const running = isSupervised(plan) ? await startSupervisor(config, log, plan) : await startAlone(config, log);
   collectGarbage();
+  let timeoutMs = stopTimeoutMs;
   try {
     const { url, baseUrl } = running.started;
     // To `quarry dev`, which started it.
@@ -41,10 +42,12 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     );
     const reason = await Promise.race([stop.requested, running.databaseEnded.then(() => 'database' as const)]);
     log.info({ reason }, 'Stopping');
-    return reason === 'database' ? 1 : 0;
+    if (reason !== 'database') return 0;
+    timeoutMs = stopTimeoutWithoutDatabaseMs;
+    return 1;
   } finally {
     // After the limit, the process exits in any case: its supervisor would kill it anyway.
-    setTimeout(() => forceExit(config.dataDir), stopTimeoutMs).unref();
+    setTimeout(() => forceExit(config.dataDir), timeoutMs).unref();
     await running.close();
     log.info('Stopped');
   }
@@ -98,6 +101,8 @@ function collectGarbage(): void {
 type Collection = { type: 'major'; execution: 'sync'; flavor: 'last-resort' };
 
 const stopTimeoutMs = 9_500;
+/** Nothing in progress can be finished. The sooner the process ends, the sooner the next one serves. */
+const stopTimeoutWithoutDatabaseMs = 1_000;
 const sameSignalMs = 500;
 
 function listenForStop(force: () => void): { requested: Promise<NodeJS.Signals> } {

@@ -7,6 +7,7 @@ const examples: Record<string, unknown> = {
   after_cursor: 'eyJhIjoxfQ',
   agent: 'agt_06EvTxqXjC2mUuYzG3dQ4r',
   automation: 'aut_06EvTxqXkL9sWnVxH5fT6y',
+  automation_run: 'atr_06EvTxqXmB8nQwErT5yUiO',
   extraction: 'ext_06EvTxqXpA4dGhJkL7zXcV',
   model: 'default',
   embedder: 'meanings',

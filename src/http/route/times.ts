@@ -3,7 +3,10 @@ import { invalidField } from '../../lib/errors.ts';
 /** Parses the time in a query member. 422 on that member unless both PostgreSQL and JavaScript can store it. */
 export function readTime(field: string, text: string | undefined): Date | undefined {
   if (text === undefined) return undefined;
-  const time = isoTime.test(text) && isDay(text.slice(0, 10)) ? Date.parse(inZone(text)) : Number.NaN;
+  const day = text.slice(0, 10);
+  const isWritten = isoTime.test(text);
+  if (isWritten && !isDay(day)) throw invalidField(field, `must be a day of the calendar, which has no ${day}`);
+  const time = isWritten ? Date.parse(inZone(text)) : Number.NaN;
   if (!(time >= earliestTime && time <= latestTime))
     throw invalidField(field, 'must be an ISO 8601 time between the years 1 and 9999');
   return new Date(time);

@@ -7,6 +7,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import type { Grant } from '../../tenancy/visible.ts';
 import { removeDocument } from '../index/indexing.ts';
+import { lockIndex } from '../index/store.ts';
 import type { IngestService, PushInput } from '../ingestion/service.ts';
 import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
 import type { aclChangeSchema } from '../permissions/schema.ts';
@@ -99,11 +100,13 @@ export function createDocumentService(deps: DocumentDeps) {
       return show(caller, id);
     },
 
-    /** Starts replacing a document's content. An absent title or metadata keeps its value. */
+    /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
     async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
       const document = await get(caller, id);
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      if ((input.content === undefined) === (input.file === undefined)) {
+      const given = [input.content, input.file].filter((each) => each !== undefined).length;
+      const isNamed = input.acl === undefined && (input.title !== undefined || input.metadata !== undefined);
+      if (given > 1 || (given === 0 && !isNamed)) {
         const fields = ['content', 'file'].map((field) => ({
           field,
           message: 'exactly one of content and file is required',
@@ -118,6 +121,7 @@ export function createDocumentService(deps: DocumentDeps) {
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
       const key = { appId: source.appId, sourceId: source.id };
       const removed = await db.begin(async (tx) => {
+        if (!(await lockIndex(tx, key))) return false;
         await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
         await deleteItemsOfDocument(tx, key, document.id);
         return removeDocument(tx, key, document.id);

@@ -181,18 +181,17 @@ type WriteResult = { chunks: number; embedded: boolean };
 type Written = { write: PreparedWrite; old: DocumentRow | undefined; aclId: string | null; vectors: StoredVector[] };
 
 /**
- * Writes documents into the source's index in place of their earlier versions, in the caller's transaction: a search
- * sees the old texts or the new ones. No id may occur twice. Calls `onFlush` if the index has a new segment. The result
- * of a document is undefined if its source was deleted, or the document to be replaced, which must not reappear.
+ * Writes documents into the locked index in place of their earlier versions, in the caller's transaction: a search sees
+ * the old texts or the new ones. No id may occur twice. Calls `onFlush` if the index has a new segment. The result of a
+ * document is undefined if the document to be replaced was deleted, which must not reappear.
  */
 export async function writeDocuments(
   tx: Transaction,
   key: SourceKey,
+  state: IndexState,
   writes: readonly PreparedWrite[],
   onFlush: () => Promise<void>,
 ): Promise<(WriteResult | undefined)[]> {
-  const state = await lockIndex(tx, key);
-  if (!state) return writes.map(() => undefined);
   const written: Written[] = [];
   let next = state.nextOrdinal;
   for (const write of writes) {
@@ -209,7 +208,7 @@ export async function writeDocuments(
   }
   if (written.length > 0) await writeRows(tx, key, state, written);
   for (const { write, old, aclId } of written)
-    if (old) await noteReplaced(tx, key, old, write.prepared.language, aclId);
+    if (old) await noteReplaced(tx, key, state, old, write.prepared.language, aclId);
   if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax) {
     await flushBundles(tx, key, state);
     await onFlush();
@@ -269,6 +268,7 @@ async function writeRows(
 async function noteReplaced(
   tx: Transaction,
   key: SourceKey,
+  state: IndexState,
   old: DocumentRow,
   language: PreparedDocument['language'],
   aclId: string | null,
@@ -276,7 +276,9 @@ async function noteReplaced(
   const isRestricted = aclId !== null;
   if (old.aclId === null && (isRestricted || old.language !== language)) await dropUnusedLanguages(tx, key);
   if (old.aclId !== aclId) await changeIngestionReaders(tx, old, aclId);
-  if (old.aclId === null && isRestricted) await discardModel(tx, key);
+  if (old.aclId !== null || !isRestricted) return;
+  await discardModel(tx, key);
+  state.modelVersion = 0;
 }
 
 function countChunks({ write }: Written): number {
@@ -287,9 +289,8 @@ function isEmbedded(written: Written): boolean {
   return written.vectors.length === countChunks(written);
 }
 
-/** Removes a document from its source. Returns false if either was already deleted. */
+/** Removes a document from its source, whose index is locked. Returns false if it was already deleted. */
 export async function removeDocument(tx: Transaction, key: SourceKey, documentId: string): Promise<boolean> {
-  if (!(await lockIndex(tx, key))) return false;
   const gone = await documents.deleteDocument(tx, key.appId, documentId);
   if (!gone) return false;
   await removeChunks(tx, key, gone);
@@ -301,11 +302,11 @@ export async function removeDocument(tx: Transaction, key: SourceKey, documentId
 export async function setDocumentAcl(
   tx: Transaction,
   key: SourceKey,
+  state: IndexState,
   document: DocumentRow,
   aclId: string | null,
 ): Promise<void> {
-  const state = await lockIndex(tx, key);
-  if (!state || document.aclId === aclId) return;
+  if (document.aclId === aclId) return;
   await documents.updateDocumentAcl(tx, key.appId, document.id, aclId, state.aclVersion + 1);
   await countRestricted(tx, key, state, { ...document, aclId }, document.aclId !== null);
   await changeIngestionReaders(tx, document, aclId);

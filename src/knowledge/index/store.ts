@@ -47,10 +47,12 @@ export async function insertIndex(db: Db, key: SourceKey): Promise<void> {
 
 /**
  * Locks the source's index until the transaction ends; undefined if the source was deleted. Locks the source first, in
- * the same order as its deletion, so that the two cannot deadlock.
+ * the same order as its deletion, so that the two cannot deadlock. Everything else of the source comes after its index:
+ * a transaction that changes its ingestions, items of syncs and documents takes this lock before. Tests refuse the
+ * statements of one that does not (`test/support/lock-order.ts`).
  */
 export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexState | undefined> {
-  await lockSource(tx, key);
+  const source = lockSource(tx, key);
   const index = tx<Omit<IndexState, keyof LearnedState>[]>`
     select languages, first_ordinal, next_ordinal, chunk_count, word_count, bundled_documents, bundled_chunks,
       vector_version, acl_version
@@ -63,7 +65,7 @@ export async function lockIndex(tx: Transaction, key: SourceKey): Promise<IndexS
     from (values (${key.appId}::uuid, ${key.sourceId}::uuid)) k (app_id, source_id)
     left join knowledge_models m on m.app_id = k.app_id and m.source_id = k.source_id and m.dimensions > 0
     left join knowledge_embedders e on e.app_id = k.app_id and e.source_id = k.source_id`;
-  const [[row], [known]] = await Promise.all([index, learned]);
+  const [[row], [known]] = await Promise.all([index, learned, source]);
   return row && { ...row, ...known, embedder: known.embedder ?? undefined };
 }
 

@@ -4,7 +4,7 @@ import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/
 import type { Db, Transaction } from '../../db/database.ts';
 import { findDocumentByUrl, listHeldUrls, listUnseenDocuments, markDocumentsSeen } from '../documents/store.ts';
 import { groupWrites, removeDocument, writeDocuments } from '../index/indexing.ts';
-import { lockIndex } from '../index/store.ts';
+import { type IndexState, lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import { type PreparedInput, prepareInput } from './prepare.ts';
@@ -37,11 +37,22 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
   const { db, embedder, addJob } = deps;
   const keyOf = (crawl: Crawl) => ({ appId: crawl.appId, sourceId: crawl.collectionId ?? '' });
 
-  async function write(tx: Transaction, crawl: Crawl, batch: CommitBatch<PreparedInput | undefined>, stats: Stats) {
+  /** The locked index and ingestion of a crawl. A document is deleted under the same lock, so deletions are visible. */
+  async function lockPull(tx: Transaction, crawl: Crawl) {
+    const index = await lockIndex(tx, keyOf(crawl));
+    const ingestion = index && (await store.lockRunning(tx, crawl.appId, crawl.id));
+    return ingestion && { index, ingestion };
+  }
+
+  async function write(
+    tx: Transaction,
+    crawl: Crawl,
+    index: IndexState,
+    batch: CommitBatch<PreparedInput | undefined>,
+    stats: Stats,
+  ): Promise<void> {
     const key = keyOf(crawl);
     const unchanged: string[] = [];
-    // A document is deleted under the same lock, so deletions are visible here.
-    if (!(await lockIndex(tx, key))) return false;
     const removed = await store.listPullRemovals(
       tx,
       key.appId,
@@ -59,7 +70,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       }
     }
     for (const group of groupWrites(changed)) {
-      const results = await writeDocuments(tx, key, group, () => queueIndexWork(tx, addJob, key));
+      const results = await writeDocuments(tx, key, index, group, () => queueIndexWork(tx, addJob, key));
       for (const [i, prepared] of group.entries()) if (results[i]) addWritten(stats, prepared);
     }
     for (const failure of batch.failures) {
@@ -68,7 +79,6 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
     }
     await markDocumentsSeen(tx, key.appId, key.sourceId, unchanged, crawl.id);
-    return true;
   }
 
   return {
@@ -105,10 +115,10 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
     discard: async () => {},
 
     async commit(tx, crawl, batch) {
-      const ingestion = await store.lockRunning(tx, crawl.appId, crawl.id);
-      if (!ingestion) return false;
-      const stats = { ...emptyStats(), ...ingestion.stats };
-      if (!(await write(tx, crawl, batch, stats))) return false;
+      const pull = await lockPull(tx, crawl);
+      if (!pull) return false;
+      const stats = { ...emptyStats(), ...pull.ingestion.stats };
+      await write(tx, crawl, pull.index, batch, stats);
       const { discovered, done, failed, waiting } = batch.progress;
       const total = Math.min(discovered, crawl.settings.maxPages);
       const progress = { pages_read: Math.min(done + failed + waiting, total), pages_total: total };
@@ -117,15 +127,15 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
     },
 
     async finish(tx, crawl, verdict) {
-      const ingestion = await store.lockRunning(tx, crawl.appId, crawl.id);
-      if (!ingestion) return;
+      const pull = await lockPull(tx, crawl);
+      if (!pull) return;
       const { appId, sourceId } = keyOf(crawl);
-      const { progress: _progress, ...counted } = ingestion.stats;
+      const { progress: _progress, ...counted } = pull.ingestion.stats;
       const stats: Stats = { ...emptyStats(), ...counted };
       if (verdict.state === 'done')
         for (const id of await listUnseenDocuments(tx, appId, sourceId, crawl.id))
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
-      const isLocal = ingestion.namesEmbedder ? false : embedder.local;
+      const isLocal = pull.ingestion.namesEmbedder ? false : embedder.local;
       const pending = !isLocal && stats.documents > 0;
       if (pending) await queueEmbedding(tx, addJob, { appId: crawl.appId });
       await store.finishIngestion(tx, appId, crawl.id, {

@@ -6,18 +6,22 @@ import { findFile } from '../../files/store.ts';
 import { defined } from '../../lib/defined.ts';
 import { findDocumentByBytes, updateDocumentMetadata } from '../documents/store.ts';
 import { embedStoredDocuments, groupWrites, writeDocuments } from '../index/indexing.ts';
+import { type IndexState, lockIndex } from '../index/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.ts';
 import { FollowersChanged, isPush, takeFollowers, takeRead } from './followers.ts';
 import { ItemContents } from './item-contents.ts';
 import {
+  ChangedMeanwhile,
   DocumentDeleted,
   describeFailure,
   documentBytesMax,
   hashBytes,
   type Input,
   type PreparedInput,
+  prepareAgain,
   readDocument,
+  requireNext,
   withNewId,
 } from './prepare.ts';
 import { type Reading, readAhead, startReading, writtenMax } from './read-ahead.ts';
@@ -114,13 +118,17 @@ export class IngestionRun {
     await this.#finish('failed', error, {});
   }
 
-  /** Runs a step in a transaction that commits only while this process holds the ingestion. */
-  async commit<T>(step: (tx: Transaction) => Promise<T>): Promise<T> {
-    const { appId, id } = this.#ingestion;
+  /** Runs a step in a transaction that commits only while this process holds the ingestion, with the index locked. */
+  async commit<T>(step: (tx: Transaction, index: IndexState) => Promise<T>): Promise<T> {
+    const { appId, id, sourceId } = this.#ingestion;
     this.signal.throwIfAborted();
     return this.deps.db.begin(async (tx) => {
-      if (!(await store.lockLease(tx, appId, id, this.#holder))) throw new LeaseLost();
-      return step(tx);
+      const [index, isHeld] = await Promise.all([
+        lockIndex(tx, { appId, sourceId }),
+        store.lockLease(tx, appId, id, this.#holder),
+      ]);
+      if (!index || !isHeld) throw new LeaseLost();
+      return step(tx, index);
     }) as Promise<T>;
   }
 
@@ -140,8 +148,8 @@ export class IngestionRun {
   ): Promise<void> {
     const key = { appId: source.appId, sourceId: source.id };
     const { addJob } = this.deps;
-    const results = await this.commit(async (tx) => {
-      const written = await writeDocuments(tx, key, ready, () => queueIndexWork(tx, addJob, key));
+    const results = await this.commit(async (tx, index) => {
+      const written = await writeDocuments(tx, key, index, ready, () => queueIndexWork(tx, addJob, key));
       if (written.includes(undefined)) throw new DocumentDeleted();
       await also?.(tx);
       return written;
@@ -237,6 +245,8 @@ export class IngestionRun {
     { contents, signal }: { contents?: ItemContents; signal?: AbortSignal } = {},
   ): Promise<ItemWork> {
     const { db } = this.deps;
+    // The text is read when it is written: what is queued before may change it.
+    if (item.fileId === null && item.size === null) return { kind: 'keep' };
     try {
       const input = await this.#readInput(source, item, contents ?? new ItemContents(db, [item]));
       if (item.dedupe) {
@@ -322,6 +332,8 @@ export class IngestionRun {
     switch (work.kind) {
       case 'fail':
         return this.commit((tx) => store.finishItem(tx, item, 'failed', { error: work.error }));
+      case 'keep':
+        return this.#writeAgain(source, item);
       case 'reuse':
         return this.#reuse(source, item, work.documentId);
       case 'write':
@@ -346,6 +358,24 @@ export class IngestionRun {
       const results = writes.map((write) => ({ ordinal: write.item.ordinal, result: resultOf(write) }));
       await store.finishItems(tx, appId, id, results);
     });
+  }
+
+  /** Writes the text that the document has with another title or other metadata. */
+  async #writeAgain(source: SourceRow, item: ItemRow): Promise<void> {
+    const { documentId, title, metadata } = item;
+    if (documentId === null) throw new Error('An item without contents names a document.');
+    try {
+      const { ready, version } = await prepareAgain(this.deps, source, { documentId, title, metadata }, this.signal);
+      const result = resultOf(ready);
+      await this.write(source, [ready], async (tx) => {
+        await requireNext(tx, source.appId, documentId, version);
+        await store.finishItem(tx, item, 'done', result);
+      });
+    } catch (error) {
+      // A program that synchronises has just written another text.
+      if (error instanceof ChangedMeanwhile) return this.#writeAgain(source, item);
+      throw error;
+    }
   }
 
   /** Uses a document with the same bytes, or writes another one if its readers have changed meanwhile. */
@@ -429,6 +459,7 @@ type ItemReading = Reading<ItemRow, ItemWork>;
 
 type ItemWork =
   | { kind: 'write'; ready: PreparedInput }
+  | { kind: 'keep' }
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 

@@ -10,7 +10,7 @@ import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { ingestionVisible } from '../../tenancy/document-readers.ts';
 import type { Owned } from '../../tenancy/visible.ts';
-import { lockSource } from '../index/store.ts';
+import { lockIndex, lockSource } from '../index/store.ts';
 import { aclsOfRestore, aclsOfSource } from '../permissions/store.ts';
 import { type IngestionStatus, jsonOrNull, sourceVisible } from '../sources/store.ts';
 
@@ -227,15 +227,10 @@ export async function releaseLease(db: Db, appId: string, id: string, holder: st
     where app_id = ${appId} and id = ${id} and lease_holder = ${holder}`;
 }
 
-async function lockSourceOf(tx: Transaction, appId: string, id: string): Promise<void> {
-  const [row] = await tx<{ sourceId: string }[]>`
-    select source_id from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
-  if (row) await lockSource(tx, { appId, sourceId: row.sourceId });
-}
-
-/** Returns whether the holder has the ingestion; if so, it keeps it until the transaction ends. */
+/**
+ * Returns whether the holder has the ingestion, whose index is locked; if so, it keeps it until the transaction ends.
+ */
 export async function lockLease(tx: Transaction, appId: string, id: string, holder: string): Promise<boolean> {
-  await lockSourceOf(tx, appId, id);
   const rows = await tx`
     select 1 from knowledge_ingestions
     where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running' for update`;
@@ -335,13 +330,12 @@ export async function startIngestion(db: Db, appId: string, id: string): Promise
     where app_id = ${appId} and id = ${id}`;
 }
 
-/** Locks and returns the ingestion if it is running. */
+/** Locks and returns the ingestion, whose index is locked, if it is running. */
 export async function lockRunning(
   tx: Transaction,
   appId: string,
   id: string,
 ): Promise<(IngestionRow & { namesEmbedder: boolean }) | undefined> {
-  await lockSourceOf(tx, appId, id);
   const [row] = await tx<(IngestionRow & { namesEmbedder: boolean })[]>`
     select i.*, exists (select from knowledge_embedders e where e.app_id = i.app_id and e.source_id = i.source_id
       and e.serving_name is not null) as names_embedder
@@ -349,9 +343,11 @@ export async function lockRunning(
   return row;
 }
 
-/** Locks and returns the ingestion unless it has ended. */
+/** Locks the index of an ingestion's source, and the ingestion, which is returned unless it has ended. */
 export async function lockUnfinished(tx: Transaction, appId: string, id: string): Promise<IngestionRow | undefined> {
-  await lockSourceOf(tx, appId, id);
+  const [found] = await tx<{ sourceId: string }[]>`
+    select source_id from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
+  if (found === undefined || !(await lockIndex(tx, { appId, sourceId: found.sourceId }))) return undefined;
   const [row] = await tx<IngestionRow[]>`
     select * from knowledge_ingestions where app_id = ${appId} and id = ${id}
       and status in ('pending', 'running', 'awaiting_callback') for update`;
@@ -436,18 +432,21 @@ export async function listSourcesMarkedPending(db: Db, appId: string): Promise<s
  * has rejected one of them permanently, the mark says so instead.
  */
 export async function settleEmbedding(db: Db, appId: string, sourceId: string, model: string): Promise<void> {
-  await db`
-    update knowledge_ingestions i set updated_at = now(),
-      metadata = i.metadata - 'embedding' - 'embedding_error' || case when e.reason is null then '{}'::jsonb
-        else jsonb_build_object('embedding', 'failed', 'embedding_error', e.reason) end
-    from (
-      select p.id, min(r.reason) as reason,
-        count(d.id) filter (where r.document_id is null or r.retry_at is not null) as waiting
-      from knowledge_ingestions p
-      left join knowledge_documents d on d.app_id = p.app_id and d.source_id = p.source_id and d.embedding_model is null
-        and (not p.metadata ? 'document' or d.id::text = p.metadata ->> 'document')
-      left join knowledge_embedding_refusals r on r.app_id = d.app_id and r.document_id = d.id and r.model = ${model}
-      where p.app_id = ${appId} and p.source_id = ${sourceId} and p.metadata ? 'embedding'
-      group by p.id) e
-    where i.app_id = ${appId} and i.id = e.id and e.waiting = 0`;
+  await db.begin(async (tx) => {
+    if (!(await lockIndex(tx, { appId, sourceId }))) return;
+    await tx`
+      update knowledge_ingestions i set updated_at = now(),
+        metadata = i.metadata - 'embedding' - 'embedding_error' || case when e.reason is null then '{}'::jsonb
+          else jsonb_build_object('embedding', 'failed', 'embedding_error', e.reason) end
+      from (
+        select p.id, min(r.reason) as reason,
+          count(d.id) filter (where r.document_id is null or r.retry_at is not null) as waiting
+        from knowledge_ingestions p
+        left join knowledge_documents d on d.app_id = p.app_id and d.source_id = p.source_id and d.embedding_model is null
+          and (not p.metadata ? 'document' or d.id::text = p.metadata ->> 'document')
+        left join knowledge_embedding_refusals r on r.app_id = d.app_id and r.document_id = d.id and r.model = ${model}
+        where p.app_id = ${appId} and p.source_id = ${sourceId} and p.metadata ? 'embedding'
+        group by p.id) e
+      where i.app_id = ${appId} and i.id = e.id and e.waiting = 0`;
+  });
 }

@@ -16,6 +16,8 @@ type Due = {
   growth: number;
   /** The same fraction for a source with an active ingestion. */
   activeGrowth: number;
+  /** The age that a model must have before it is replaced because of this growth. */
+  ageSeconds: number;
   /** The same for a source into which nothing has been written for this time, and whose model is older than this. */
   quiet: { growth: number; seconds: number; ageSeconds: number };
   count: number;
@@ -28,10 +30,12 @@ export function listDue(db: Db, due: Due) {
     select i.app_id, i.source_id
     from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     where ${due.appId === undefined ? db`true` : db`i.app_id = ${due.appId}`} and i.chunk_count - i.restricted_chunks >= ${due.chunksMin}
-      and (m.version is null or m.dimensions = 0 or ${isQuietAndOld(db, due.quiet)} or i.open_added - m.open_added >= m.chunk_count * case
-        when exists (select from knowledge_ingestions g where g.app_id = i.app_id and g.source_id = i.source_id
-          and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)
-        then ${due.activeGrowth}::float8 else ${due.growth}::float8 end)
+      and (m.version is null or m.dimensions = 0 or ${isQuietAndOld(db, due.quiet)}
+        or m.trained_at < now() - make_interval(secs => ${due.ageSeconds})
+          and i.open_added - m.open_added >= m.chunk_count * case
+            when exists (select from knowledge_ingestions g where g.app_id = i.app_id and g.source_id = i.source_id
+              and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)
+            then ${due.activeGrowth}::float8 else ${due.growth}::float8 end)
       and (m.lease_until is null or m.lease_until < now())
       and (m.refused_bytes is null or ${hasRoom(db, db`m.refused_bytes`)}) and ${isInUse(db, 'i.app_id')}
     order by i.app_id, i.chunk_count - i.restricted_chunks limit ${due.count}`;

@@ -21,11 +21,14 @@ const chunksMin = 256;
 const growth = 0.5;
 /** The same while a source is being filled: training three times up to 10,000 chunks instead of ten. */
 const activeGrowth = 3;
+/** A fast fill ends before this, and its model is then trained once on all that was written. */
+const ageSeconds = 60;
 /**
  * The same once nothing has been written into the source for ten minutes, at most once an hour: its model was trained on
  * a part of it.
  */
 const quiet = { growth: 0.1, seconds: 600, ageSeconds: 3_600 };
+const due = { chunksMin, growth, activeGrowth, ageSeconds, quiet };
 /** Larger sources are learned from a sample, and then all their chunks are folded in. */
 const sampleChunksMax = 65_536;
 const sampleWordsMax = 20_000_000;
@@ -51,7 +54,7 @@ const slots = new Slots({ slots: 2, tooMany: () => new Error('Too many sources w
 /** Trains the models of an app's sources that are due, one after another. */
 export async function learnSources(deps: LearnDeps, appId: string, signal: AbortSignal | undefined): Promise<void> {
   if (deps.learnMemoryMb === 0) return;
-  const listDue = () => store.listDue(deps.db, { chunksMin, growth, activeGrowth, quiet, count: 100, appId });
+  const listDue = () => store.listDue(deps.db, { ...due, count: 100, appId });
   for (const key of await listDue()) {
     if (signal?.aborted) return;
     const learn = async () => {
@@ -65,8 +68,8 @@ export async function learnSources(deps: LearnDeps, appId: string, signal: Abort
 /** The apps that have a source whose model is due. */
 export async function listAppsToLearn({ db, learnMemoryMb }: LearnDeps): Promise<string[]> {
   if (learnMemoryMb === 0) return [];
-  const due = await store.listDue(db, { chunksMin, growth, activeGrowth, quiet, count: 1_000, appId: undefined });
-  return [...new Set(due.map((key) => key.appId))];
+  const sources = await store.listDue(db, { ...due, count: 1_000, appId: undefined });
+  return [...new Set(sources.map((key) => key.appId))];
 }
 
 async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal | undefined): Promise<void> {

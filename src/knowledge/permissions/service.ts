@@ -68,7 +68,7 @@ export function createPermissions({ db, sources }: { db: Database; sources: Sour
     const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
     const key = { appId: source.appId, sourceId: source.id };
     await db.begin(async (tx) => {
-      found(await lockIndex(tx, key));
+      const index = found(await lockIndex(tx, key));
       const current = found(await findDocumentById(tx, key.appId, document.id));
       let aclId: string | null = null;
       if (input !== undefined) {
@@ -79,7 +79,7 @@ export function createPermissions({ db, sources }: { db: Database; sources: Sour
         aclId = await resolve(tx, caller, source, input, { before, field: '' });
         await requireNoMoreReaders(tx, key.appId, current.fileId, aclId, 'grants');
       }
-      await setDocumentAcl(tx, key, current, aclId);
+      await setDocumentAcl(tx, key, index, current, aclId);
     });
   }
 

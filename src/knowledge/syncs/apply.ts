@@ -6,7 +6,7 @@ import { newUuid } from '../../lib/ids.ts';
 import { updateDocumentMetadata } from '../documents/store.ts';
 import { outside } from '../embedding/work.ts';
 import { groupWrites, removeDocument, writeDocuments } from '../index/indexing.ts';
-import { lockIndex, type SourceKey } from '../index/store.ts';
+import { type IndexState, lockIndex, type SourceKey } from '../index/store.ts';
 import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from '../ingestion/deps.ts';
 import {
   describeFailure,
@@ -143,7 +143,7 @@ class SyncRun {
   async #applyTogether(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
     const { embedder, addJob } = this.#deps;
     const { appId } = this.#key;
-    await this.#commit(async (tx) => {
+    await this.#commit(async (tx, index) => {
       const check = async ({ item, old }: ItemWrite) => {
         const isThere = store.deleteItem(tx, item);
         const now = await store.findByExternalId(tx, this.#key, item.externalId);
@@ -151,7 +151,7 @@ class SyncRun {
       };
       await Promise.all(group.map(check));
       const onFlush = () => queueIndexWork(tx, addJob, this.#key);
-      const written = await writeDocuments(tx, this.#key, group, onFlush);
+      const written = await writeDocuments(tx, this.#key, index, group, onFlush);
       if (written.includes(undefined)) throw new ItemsLost();
       if (!embedder.local) await queueEmbedding(tx, addJob, { appId: source.appId });
       const mark = async ({ item, facts }: ItemWrite) => {
@@ -240,13 +240,13 @@ class SyncRun {
 
   /** Applies an item and deletes it. Returns false if it must be read again. */
   async #apply(source: SourceRow, item: store.SyncItem, work: Work): Promise<boolean> {
-    return this.#commit(async (tx) => {
+    return this.#commit(async (tx, index) => {
       // A person deleted the document, and with it what waited for it.
       if (!(await store.deleteItem(tx, item))) return true;
       const old = await store.findByExternalId(tx, this.#key, item.externalId);
       const outcome = (await this.#isOutdated(tx, item, old))
         ? 'outdated'
-        : await this.#change(tx, source, item, work, old);
+        : await this.#change(tx, index, source, item, work, old);
       if (outcome === undefined) throw new ReadAgain();
       const stats = { ...emptyStats, ...(await store.lockSync(tx, item.appId, item.syncId))?.stats };
       stats[outcome] += 1;
@@ -262,6 +262,7 @@ class SyncRun {
 
   async #change(
     tx: Transaction,
+    index: IndexState,
     source: SourceRow,
     item: store.SyncItem,
     work: Work,
@@ -290,7 +291,7 @@ class SyncRun {
         const { facts } = work.ready;
         const { embedder, addJob } = this.#deps;
         const onFlush = () => queueIndexWork(tx, addJob, this.#key);
-        const [written] = await writeDocuments(tx, this.#key, [work.ready], onFlush);
+        const [written] = await writeDocuments(tx, this.#key, index, [work.ready], onFlush);
         if (!written) throw new ItemsLost();
         if (!embedder.local) await queueEmbedding(tx, addJob, { appId: source.appId });
         await store.setExternal(tx, appId, facts.id, external);
@@ -318,12 +319,12 @@ class SyncRun {
   }
 
   /** Runs a step in a transaction that commits only while this process has the items. */
-  #commit<T>(step: (tx: Transaction) => Promise<T>): Promise<T> {
+  #commit<T>(step: (tx: Transaction, index: IndexState) => Promise<T>): Promise<T> {
     this.#signal.throwIfAborted();
     return this.#deps.db.begin(async (tx) => {
-      if (!(await lockIndex(tx, this.#key))) throw new ItemsLost();
-      if (!(await store.lockItems(tx, this.#key, this.#holder))) throw new ItemsLost();
-      return step(tx);
+      const index = await lockIndex(tx, this.#key);
+      if (!index || !(await store.lockItems(tx, this.#key, this.#holder))) throw new ItemsLost();
+      return step(tx, index);
     }) as Promise<T>;
   }
 }

@@ -32,6 +32,7 @@ type Run = {
   status: string;
   result?: unknown;
   error?: { code: string; message: string; node_id?: string };
+  waiting_for?: { kind: string; node_id?: string; approval?: string; name?: string; until?: string };
   started_at?: string;
   completed_at?: string;
 };
@@ -124,6 +125,19 @@ const runMembers = {
   error: Type.Optional(
     Type.Object({ code: Type.String(), message: Type.String(), node_id: Type.Optional(Type.String()) }),
   ),
+  waiting_for: Type.Optional(
+    Type.Object(
+      {
+        kind: Type.String({ description: 'approval, signal, child, time, retry or worker.' }),
+        node: optionalText,
+        approval: optionalText,
+        url: Type.Optional(Type.String({ description: 'Where people answer. Give it to the user.' })),
+        name: Type.Optional(Type.String({ description: 'The signal.' })),
+        until: optionalText,
+      },
+      { description: 'What a run in progress waits for.' },
+    ),
+  ),
   started_at: optionalText,
   completed_at: optionalText,
 };
@@ -134,7 +148,7 @@ const invokeAutomation = defineTool({
   title: 'Invoke an automation',
   operation: 'invokeAutomation',
   description:
-    'Starts a run and waits for its result. If the run takes longer, returns its status and its id for read_run.',
+    'Starts a run and waits for its result. If the run takes longer or waits for people to approve something, returns its status and its id for read_run.',
   hints: { reads: false, destroys: true, reachesOut: true },
   input: strict({
     automation: Type.String({ description: 'aut_… or its lookup key.' }),
@@ -148,8 +162,7 @@ const invokeAutomation = defineTool({
   async run({ automation, wait_seconds: wait, ...body }, context) {
     const path = `/api/v1/automations/${encodeURIComponent(automation)}/invoke`;
     const started = await context.api<Run>('POST', path, { body });
-    const run = await waitForEnd(context, started, wait ?? toolLimits.waitSecondsDefault);
-    return { data: present(run) };
+    return { data: present(await waitForPeople(context, started, wait), context) };
   },
 });
 
@@ -200,7 +213,7 @@ const readRun = defineTool({
       ...truncateJson('payload', record.payload, toolLimits.jsonCharactersMax / 4),
     }));
     const cursor = page.resume_cursor === undefined ? {} : { resume_cursor: page.resume_cursor };
-    return { data: { ...present(run), journal, has_more: page.has_more, ...cursor } };
+    return { data: { ...present(run, context), journal, has_more: page.has_more, ...cursor } };
   },
 });
 
@@ -219,9 +232,10 @@ const signalRun = defineTool({
     payload: Type.Optional(Type.Unknown()),
   }),
   output: runAnswer,
-  run: async ({ run, ...body }, { api }) => ({
-    data: present(await api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(run)}/signal`, { body })),
-  }),
+  async run({ run: id, ...body }, context) {
+    const run = await context.api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(id)}/signal`, { body });
+    return { data: present(run, context) };
+  },
 });
 
 const cancelRun = defineTool({
@@ -233,9 +247,10 @@ const cancelRun = defineTool({
   hints: { reads: false, destroys: true },
   input: strict({ run: runInput }),
   output: runAnswer,
-  run: async ({ run }, { api }) => ({
-    data: present(await api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(run)}/cancel`)),
-  }),
+  async run({ run: id }, context) {
+    const run = await context.api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(id)}/cancel`);
+    return { data: present(run, context) };
+  },
 });
 
 const retryRun = defineTool({
@@ -247,9 +262,9 @@ const retryRun = defineTool({
   hints: { reads: false, destroys: true, reachesOut: true },
   input: strict({ run: runInput, wait_seconds: waitInput }),
   output: runAnswer,
-  async run({ run, wait_seconds: wait = toolLimits.waitSecondsDefault }, context) {
+  async run({ run, wait_seconds: wait }, context) {
     const started = await context.api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(run)}/retry`);
-    return { data: present(await waitForEnd(context, started, wait)) };
+    return { data: present(await waitForPeople(context, started, wait), context) };
   },
 });
 
@@ -271,11 +286,19 @@ const emitEvent = defineTool({
   },
 });
 
-function waitForEnd(context: ToolContext, started: Run, seconds: number): Promise<Run> {
+const isOver = ({ status }: Run) => status !== 'pending' && status !== 'running';
+
+/** Waits for the end of a run, or until it waits for people: the user must learn where to answer. */
+function waitForPeople(context: ToolContext, started: Run, seconds: number | undefined): Promise<Run> {
+  const waits = (run: Run) => run.waiting_for?.kind === 'approval';
+  return waitForEnd(context, started, seconds ?? toolLimits.waitSecondsDefault, (run) => isOver(run) || waits(run));
+}
+
+function waitForEnd(context: ToolContext, started: Run, seconds: number, ended = isOver): Promise<Run> {
   let looks = 0;
   return waitFor(context, started, seconds, {
     look: () => context.api<Run>('GET', `/api/v1/automation_runs/${started.id}`),
-    ended: ({ status }) => status !== 'pending' && status !== 'running',
+    ended,
     tell: async ({ status }) => {
       looks += 1;
       await context.report(looks, undefined, `The run is ${status}.`);
@@ -283,14 +306,20 @@ function waitForEnd(context: ToolContext, started: Run, seconds: number): Promis
   });
 }
 
-function present(run: Run): Static<typeof runAnswer> {
+function present(run: Run, { baseUrl }: ToolContext): Static<typeof runAnswer> {
   return {
     run: run.id,
     automation: run.automation,
     status: run.status as Static<typeof runAnswer>['status'],
     ...truncateJson('result', run.result, toolLimits.resultCharactersMax),
     ...defined({ error: run.error, started_at: run.started_at, completed_at: run.completed_at }),
+    ...(run.waiting_for === undefined ? {} : { waiting_for: presentWait(run.waiting_for, baseUrl) }),
   };
+}
+
+function presentWait({ kind, node_id: node, approval, name, until }: NonNullable<Run['waiting_for']>, baseUrl: string) {
+  const url = approval === undefined ? undefined : `${baseUrl}/console/approvals?approval=${approval}`;
+  return { kind, ...defined({ node, approval, url, name, until }) };
 }
 
 export const automationTools: readonly Tool[] = [

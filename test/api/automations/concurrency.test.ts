@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
-import { ProgramWorker, programOf } from '../../support/programs.ts';
+import { completed, ProgramWorker, programOf, started } from '../../support/programs.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -295,4 +295,38 @@ test('the limits hold for runs of programs, which workers are offered when their
   const waitingForA = worker.take(keyed.id, patiently);
   await work.write([{ type: 'run_completed' }]);
   assert.equal((await waitingForA).run, a2);
+});
+
+test('the time limit of a run that continues another one does not count while it waits for its turn or a worker', async () => {
+  const more = { timeout_seconds: 60, max_concurrent_runs: 1 };
+  const two = graphOf({ id: 'a', kind: 'transform', value: 1, on_success: 'w' }, ...waiting.nodes);
+  const graph = await client.createAutomation({ workflow: two, ...more });
+  const program = await client.createAutomation({ workflow: programOf('x'), ...more });
+  const worker = new ProgramWorker(client);
+  const retry = async (run: string, from: unknown) => {
+    const again = await client.call<{ id: string }>('POST', `/automation_runs/${run}/retry`, { from });
+    assert.equal(again.status, 201, again.text);
+    return again.body.id;
+  };
+  const { id: first } = await client.invoke(graph.id);
+  await end(first);
+  const { id: other } = await client.invoke(graph.id);
+  await client.waitUntilWaiting(other);
+  const later = await retry(first, { node: 'w' });
+  await client.invoke(program.id);
+  const failing = await worker.take(program.id);
+  const steps = [started('a'), completed('a', 1), { type: 'run_failed', error: { code: 'x', message: 'No.' } }];
+  await failing.write(steps);
+  const again = await retry(failing.run, 'failure');
+
+  // The other run has the same limit, which ends it.
+  offsetMs += 61_000;
+  await server.server.work.ticker.tick();
+  await end(later);
+  assert.equal((await client.run(later)).status, 'completed');
+  const work = await worker.take(program.id, { lease_seconds: 600 });
+  assert.equal(work.run, again);
+  await server.server.work.ticker.tick();
+  await work.write([{ type: 'run_completed' }]);
+  assert.equal((await client.run(again)).status, 'completed');
 });

@@ -262,6 +262,114 @@ test('with `files`, the files that only deleted runs made go with them, and othe
   assert.deepEqual(await Promise.all(files.map(exists)), [false, true, false, false, true, true]);
 });
 
+test('a dry run counts files and extractions that runs of several batches share, in any order', async () => {
+  const { client, runs, prune } = await createApp();
+  const must = async <T>(call: Promise<{ status: number; text: string; body: T }>): Promise<T> => {
+    const { status, text, body } = await call;
+    assert.ok(status < 300, text);
+    return body;
+  };
+  const write = { id: 'w', kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: 'aGVsbG8=' };
+  const extract = {
+    id: 'e',
+    kind: 'extract',
+    file: '{{$.file}}',
+    destination_kind: 'storage',
+    destination_path: 'out',
+  };
+  const takes = { days: 1, files: true };
+  // Automations are pruned in the order in which they were created.
+  const before = await client.createAutomation({ retention: takes, workflow: graphOf(extract) });
+  const maker = await client.createAutomation({ retention: takes, workflow: graphOf(write) });
+  const after = await client.createAutomation({ retention: takes, workflow: graphOf(extract) });
+  const keeper = await client.createAutomation({ retention: { days: 1 }, workflow: quick });
+  const made = await runs(maker, 9, 9, 9, 9, 9);
+  const fileOf = async (run: string) =>
+    (await must(client.call<{ data: { id: string }[] }>('GET', `/files?automation_run=${run}`))).data.map(
+      ({ id }) => id,
+    );
+  const files = (await Promise.all(made.map(fileOf))).flat();
+  const read = async (automation: { id: string }, file: string | undefined, days: number) => {
+    const { id } = await client.waitForEnd((await client.invoke(automation.id, { payload: { file } })).id);
+    await ageRun(id, days);
+    return id;
+  };
+  await read(before, files[0], 9);
+  await read(after, files[1], 9);
+  await read(before, files[2], 9);
+  await read(after, files[2], 9);
+  // Its last run keeps files; this one is not old enough.
+  await read(keeper, files[3], 9);
+  await read(before, files[4], 0);
+
+  const counted = await prune(true);
+  assert.deepEqual([counted.runs, counted.extractions, counted.files], [10, 4, 3 + 4]);
+  assert.deepEqual(await prune(), counted);
+});
+
+test('the files that a run made are listed: its own, and those of the extractions that it started', async () => {
+  const { app, client, runs } = await createApp();
+  const write = { kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: 'aGVsbG8=' };
+  const automation = await client.createAutomation({
+    workflow: graphOf(
+      { ...write, id: 'w', on_success: 'e' },
+      { id: 'e', kind: 'extract', file: '{{$nodes.w.id}}', destination_kind: 'storage', destination_path: 'out' },
+    ),
+  });
+  const [first, second] = (await runs(automation, 1, 1)) as [string, string];
+  const list = async (run: string, as: { key?: string; token?: string } = { key: app.secretKey }) => {
+    const { status, body } = await server.api<{ data: { id: string; filename: string }[] }>(
+      'GET',
+      `/api/v1/files?automation_run=${run}`,
+      as,
+    );
+    return status === 200 ? body.data.map(({ id, filename }) => ({ id, filename })) : status;
+  };
+  const made = await list(first);
+  assert.ok(Array.isArray(made));
+  assert.deepEqual(made.map(({ filename }) => filename).sort(), ['a.txt', 'out/a.md']);
+  const others = await list(second);
+  assert.ok(Array.isArray(others) && !others.some(({ id }) => made.some((one) => one.id === id)));
+
+  // Reading a file does not make it.
+  const reader = await client.createAutomation({
+    workflow: graphOf({ id: 't', kind: 'transform', value: made[0]?.id }),
+  });
+  const [readerRun] = (await runs(reader, 1)) as [string];
+  assert.deepEqual(await list(readerRun), []);
+  assert.equal((await client.call('DELETE', `/files/${made[0]?.id}`)).status, 204);
+  assert.deepEqual(await list(first), made.slice(1));
+});
+
+test('a caller who may not see a run learns nothing of its files, and a key needs to read both', async () => {
+  const { app, client, runs } = await createApp();
+  const { id: user, token } = await server.provision.user(app);
+  const grants = [{ principal_type: 'everyone', actions: ['read'] }];
+  const write = { id: 'w', kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: 'aGVsbG8=' };
+  const [hidden] = (await runs(await client.createAutomation({ workflow: graphOf(write) }), 1)) as [string];
+  const [own] = (await runs(await client.createAutomation({ workflow: graphOf(write), user }), 1)) as [string];
+  const path = (run: string) => `/api/v1/files?automation_run=${run}`;
+  const ask = (run: string, as: { key?: string; token?: string }) =>
+    server.api<{ data: { id: string }[] }>('GET', path(run), as);
+  for (const run of [hidden, own])
+    for (const { id } of (await ask(run, { key: app.secretKey })).body.data)
+      assert.equal((await client.call('PATCH', `/files/${id}`, { acl: { grants } })).status, 200);
+  const seen = async (run: string) => (await ask(run, { token })).body.data.length;
+  assert.deepEqual([await seen(hidden), await seen(own)], [0, 1]);
+  const wrong = await server.api<ErrorBody>('GET', path('fil_1'), { key: app.secretKey });
+  assert.deepEqual([wrong.status, wrong.body.error.fields?.[0]?.field], [422, 'automation_run']);
+  for (const [scopes, status] of [
+    [['files'], 403],
+    [['files:read', 'automations:read'], 200],
+  ] as const) {
+    const made = await server.api<{ full_key: string }>('POST', '/api/v1/keys', {
+      key: app.secretKey,
+      body: { type: 'secret', name: 'some', scopes },
+    });
+    assert.equal((await ask(own, { key: made.body.full_key })).status, status, made.text);
+  }
+});
+
 test('many files of one run are deleted batch by batch before the run', async () => {
   const { app, client, runs, prune, left } = await createApp();
   const write = { id: 'w', kind: 'file_write', filename: 'a.txt', content_type: 'text/plain', data: 'aGVsbG8=' };

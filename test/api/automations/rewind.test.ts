@@ -353,3 +353,18 @@ test('outputs of steps are replaced, secrets reach the worker of the new run, an
     assert.equal(refused.body.error?.fields[0]?.field, field);
   }
 });
+
+test('a run that was cancelled before its first step, with a signal, starts with its payload when it continues', async () => {
+  const { id } = await client.createAutomation({ workflow: programOf('x') });
+  const { id: run } = await client.invoke(id, { payload: { n: 1 } });
+  await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go' });
+  assert.equal((await client.call('POST', `/automation_runs/${run}/cancel`)).status, 200);
+  assert.equal((await worker.claim(id)).status, 204);
+  const again = await retry(run, { from: 'failure' });
+  assert.equal(again.status, 201, again.text);
+  const { claimed } = await worker.take(id);
+  assert.deepEqual(
+    claimed.journal.map(({ type, record }) => [type, record.payload]),
+    [['run_started', { n: 1 }]],
+  );
+});

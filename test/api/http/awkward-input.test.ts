@@ -79,9 +79,6 @@ test('times outside the years 1 to 9999 are refused in every input', async () =>
     '0001-01-01T00:00:00+12:00',
     '9999-12-31T23:59:59-12:00',
     '2024-01-01 (x)',
-    '2024-13-01',
-    '2024-02-30',
-    '2023-02-29T12:00:00Z',
     '2024-01-01T25:00:00Z',
   ])
     for (const field of ['since', 'until']) {
@@ -91,6 +88,20 @@ test('times outside the years 1 to 9999 are refused in every input', async () =>
     }
   for (const right of ['0001-01-01', '2024-02-29T12:00:00Z', '9999-12-31T23:59:59.999Z', '2024-01-01T00:00+02:00'])
     assert.equal((await api('GET', `${path}?since=${encodeURIComponent(right)}`, options)).status, 200, right);
+});
+
+test('a time on a day that the calendar does not have is refused, and the message names the day', async () => {
+  const path = `/protected/api/v1/developer/apps/${app.app.id}/audit`;
+  for (const [wrong, day] of [
+    ['2024-13-01', '2024-13-01'],
+    ['2024-02-30', '2024-02-30'],
+    ['2023-02-29T12:00:00Z', '2023-02-29'],
+  ]) {
+    const answer = await api<ErrorBody>('GET', `${path}?since=${wrong}`, { token: app.developerToken });
+    assert.equal(answer.status, 422, answer.text);
+    const message = `must be a day of the calendar, which has no ${day}`;
+    assert.deepEqual(answer.body.error.fields, [{ field: 'since', message }]);
+  }
 });
 
 test('a schedule of a source is a cron expression, and never a point in time', async () => {

@@ -60,6 +60,17 @@ test('a token’s groups are groups of its issuer, and follow the youngest token
   assert.deepEqual([await finds(less.token), await finds(ada.token)], [0, 0]);
 });
 
+test('groups are found by a part of their name, or of their name in the namespace', async () => {
+  for (const group of [
+    { external_id: 'g-17', name: 'Harbour Pilots' },
+    { external_id: 'pilots-abroad' },
+    { external_id: 'g-18', name: 'Crews' },
+  ])
+    assert.equal((await owner.send('POST', '/groups', { namespace: 'port', ...group })).status, 201);
+  const found = await owner.send<{ data: Group[] }>('GET', '/groups?namespace=port&search=PILOTS');
+  assert.deepEqual(found.body.data.map((one) => one.external_id).sort(), ['g-17', 'pilots-abroad']);
+});
+
 test('an equal name of another namespace is another group', async () => {
   const made = await owner.send<Group>('POST', '/groups', { namespace: 'wiki', external_id: 'editors' });
   const bob = await signIn('bob', { groups: ['editors'] });

@@ -125,7 +125,7 @@ test('feedback adds words of the best passages to a long query, only from passag
   assert.equal(termsOf(await search(source, 'car robo')), undefined, 'a short query gets no feedback');
 });
 
-test('a model is trained again when its source has grown by half, and survives a compaction', async () => {
+test('a model is trained again when its source has grown by half and a minute has passed, and survives a compaction', async () => {
   const source = await app.createSource(org);
   const id = await uuidOfNewest();
   const documents = await fill(source, 300);
@@ -136,6 +136,9 @@ test('a model is trained again when its source has grown by half, and survives a
   await learn();
   assert.equal(await versionOf(source), first, 'a fifth more is folded in');
   await fill(source, 100);
+  await learn();
+  assert.equal(await versionOf(source), first, 'it was trained less than a minute ago');
+  await server.db`update knowledge_models set trained_at = now() - interval '2 minutes' where source_id = ${id}`;
   await learn();
   const second = (await versionOf(source)) ?? 0;
   assert.ok(second > first);
@@ -183,7 +186,8 @@ test('a source is learned with one connection to the database', async () => {
   await fill(source, 300);
   await learn();
   const before = (await versionOf(source)) ?? 0;
-  await server.db`update knowledge_models set next_ordinal = 0, chunk_count = 0`;
+  await server.db`
+    update knowledge_models set next_ordinal = 0, chunk_count = 0, trained_at = now() - interval '1 hour'`;
   const { directTarget, log } = server.services;
   const db = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-test-learning', timeoutMs: 10_000 });
   try {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { type FixtureSite, htmlPage, responses, startSite } from '../../support/fixture-site.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../../support/server.ts';
@@ -66,4 +68,40 @@ test('an app whose tool calls wait in its share gets 429, and another app is ser
 
   gone.abort();
   await until(async () => (await call(app, [extract('/a', 1)])).status === 200);
+});
+
+test('a run that waits for people is returned immediately with the address where they answer, to old clients, too', async () => {
+  const app = await server.provision.app();
+  const boss = await server.provision.user(app);
+  const automations = new AutomationsClient(server, app);
+  await automations.createAutomation({
+    lookup_key: 'book',
+    workflow: graphOf(
+      { id: 'ask', kind: 'approve', question: 'Book it?', users: [boss.id], on_success: 'done' },
+      { id: 'done', kind: 'complete', result: 'booked' },
+    ),
+  });
+  const requestInit = { headers: { 'x-api-key': app.secretKey } };
+  for (const options of [
+    { supportedProtocolVersions: ['2025-06-18'] },
+    { versionNegotiation: { mode: 'auto' } },
+  ] as const) {
+    const mcp = new Client({ name: 'test', version: '1' }, { ...options } as never);
+    await mcp.connect(new StreamableHTTPClientTransport(new URL(`${server.baseUrl}/mcp`), { requestInit }));
+    const use = async (name: string, args: Record<string, unknown>) =>
+      (await mcp.callTool({ name, arguments: args })).structuredContent as Record<string, unknown>;
+    const asked = await use('invoke_automation', { automation: 'book', wait_seconds: 300 });
+    const { approval, ...wait } = asked.waiting_for as Record<string, string>;
+    assert.deepEqual(
+      [asked.status, wait],
+      ['running', { kind: 'approval', node: 'ask', url: `${server.baseUrl}/console/approvals?approval=${approval}` }],
+    );
+    const ended = use('read_run', { run: asked.run, wait_seconds: 300 });
+    const answer = { token: boss.token, body: { data: { ok: true } } };
+    const { status, text } = await server.api('POST', `/api/v1/approvals/${approval}/answer`, answer);
+    assert.equal(status, 200, text);
+    const run = await ended;
+    assert.deepEqual([run.status, run.result, run.waiting_for], ['completed', 'booked', undefined]);
+    await mcp.close();
+  }
 });

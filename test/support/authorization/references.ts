@@ -141,10 +141,11 @@ const plainText = new Set(
   body.input body.input.* body.include body.text.format.description body.text.format.name body.text.format.schema.*
   body.tools.filters.* body.tools.vector_store_ids body.previous_response_id
   body.embedder query.embedder body.rerank_model body.query_prefix body.passage_prefix
+  body.query_input_type body.passage_input_type
   body.models body.subject_id query.extraction query.model query.run
   query.request body.request body.client_name body.client_uri body.redirect_uris body.grant_types body.response_types
   body.token_endpoint_auth_method query.code query.publishable_key query.state
-  query.action query.after_cursor query.automation query.content_type query.cursor query.segment query.key query.name query.prefix query.q
+  query.action query.after_cursor query.automation query.automation_run query.content_type query.cursor query.segment query.key query.name query.prefix query.q
   query.lookup_key query.search query.signature query.since
   query.token query.type query.until query.user_search`.split(/\s+/),
 );

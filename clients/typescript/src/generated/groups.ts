@@ -11,7 +11,8 @@ page?: number | undefined; /** Entries per page. Default 25; more than 100 count
 page_size?: number | undefined; /** Only groups of this namespace. */
 namespace?: string | undefined; /** Only groups with this name. */
 external_id?: string | undefined; /** Only groups of this user (usr_…). */
-user?: string | undefined; }, options?: CallOptions): Pages<S.Group, S.GroupPage> => c.list('/api/v1/groups', query, options),
+user?: string | undefined; /** Part of the name or of the name in the namespace. */
+search?: string | undefined; }, options?: CallOptions): Pages<S.Group, S.GroupPage> => c.list('/api/v1/groups', query, options),
   /** Get a group of users. */
   get: (group: string, options?: CallOptions): Promise<S.Group> => c.get(path`/api/v1/groups/${group}`, undefined, options),
   /** Update a group of users. */

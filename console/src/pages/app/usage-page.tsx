@@ -59,7 +59,7 @@ export function UsagePage() {
           submit="Save"
           isChange
           fields={(Object.keys(names) as Name[]).map((name) => ({
-            ...{ name, kind: 'number' as const, clearable: true },
+            ...{ name, kind: 'number' as const, min: 0, clearable: true },
             label: quotaNames[name],
           }))}
           initial={Object.fromEntries(Object.entries(usage.data).map(([name, { limit }]) => [name, limit]))}

@@ -44,10 +44,11 @@ export function ConnectPage() {
     return <SignIn onSignedIn={open} notice={`${notice}Sign in as a user of the app.`} />;
   }
   const signOut = () => void call('DELETE /console/session').then(() => open(null));
-  return <Consent user={session.user.email ?? session.user.id} onSignOut={signOut} />;
+  const user = session.user.email ?? session.user.name ?? session.user.id;
+  return <Consent user={user} app={session.app?.name ?? 'this app'} onSignOut={signOut} />;
 }
 
-function Consent({ user, onSignOut }: { user: string; onSignOut: () => void }) {
+function Consent({ user, app, onSignOut }: { user: string; app: string; onSignOut: () => void }) {
   const asked = useApi('GET /api/v1/assistant_request', { query: { request } });
   return (
     <main className="sign-in connect">
@@ -55,18 +56,18 @@ function Consent({ user, onSignOut }: { user: string; onSignOut: () => void }) {
         <img src="/console/icon.svg" alt="" width="40" height="40" />
         Quarry
       </div>
-      <Shown loaded={asked}>{(found) => <Decision asked={found} user={user} />}</Shown>
-      <p className="faint">
-        Signed in as {user}.{' '}
+      <Shown loaded={asked}>{(found) => <Decision asked={found} user={user} app={app} />}</Shown>
+      <div className="connect-account faint">
+        <span className="cut">Signed in as {user}.</span>
         <Button kind="quiet" onClick={onSignOut}>
           Use another account
         </Button>
-      </p>
+      </div>
     </main>
   );
 }
 
-function Decision({ asked, user }: { asked: Result<'GET /api/v1/assistant_request'>; user: string }) {
+function Decision({ asked, user, app }: { asked: Result<'GET /api/v1/assistant_request'>; user: string; app: string }) {
   const most = rightsOf(asked.scopes);
   const [rights, setRights] = useState<Rights>(most);
   const decide = useAction(async (decision: 'allow' | 'refuse') => {
@@ -79,9 +80,9 @@ function Decision({ asked, user }: { asked: Result<'GET /api/v1/assistant_reques
     <section className="card" aria-label="Connect an assistant">
       <h1>Connect {name}?</h1>
       <p>
-        It will use this app for you, as <strong>{user}</strong>, until you disconnect it under Keys and tokens.
+        It will act as <strong>{user}</strong> in <strong>{app}</strong> until you disconnect it under Keys and tokens.
       </p>
-      <p className={is_verified ? 'faint' : 'notice'}>
+      <p className={is_verified ? 'faint' : 'notice warning'}>
         {is_verified && url !== undefined ? (
           <>
             Its details come from <strong>{new URL(url).host}</strong>.

@@ -10,6 +10,7 @@ import { bytes, duration } from '../../ui/format.ts';
 import { Plus } from '../../ui/icons.ts';
 import { Live } from '../../ui/live.tsx';
 import { Middle } from '../../ui/middle.tsx';
+import { NumberField } from '../../ui/number-field.tsx';
 import { Details, Empty, PageHead } from '../../ui/page.tsx';
 import { Progress } from '../../ui/progress.tsx';
 import { Skeleton } from '../../ui/shown.tsx';
@@ -60,6 +61,7 @@ function Part({ name, children }: { name: string; children: ReactNode }) {
 function Components({ theme }: { theme: string }) {
   const [tab, setTab] = useState<'one' | 'two'>('one');
   const [on, setOn] = useState(true);
+  const [days, setDays] = useState('30');
   const [asking, setAsking] = useState(false);
   return (
     <>
@@ -132,6 +134,16 @@ function Components({ theme }: { theme: string }) {
         <Field label="Schedule" error="This is not a schedule.">
           {(id, described) => <input id={id} {...described} defaultValue="whenever" />}
         </Field>
+        <NumberField
+          label="Keep for"
+          unit="days"
+          min={1}
+          max={3650}
+          hint="1 to 3,650."
+          error={undefined}
+          value={days}
+          onChange={setDays}
+        />
         <Field label="Kind">
           {(id) => (
             <select id={id}>

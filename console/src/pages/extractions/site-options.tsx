@@ -1,5 +1,6 @@
 import type { ApiError } from '../../api/client.ts';
 import { Field, fieldError, Switch } from '../../ui/field.tsx';
+import { NumberField } from '../../ui/number-field.tsx';
 
 type Sitemap = 'include' | 'skip' | 'only';
 type Site = {
@@ -50,32 +51,22 @@ export function SiteOptions({
   return (
     <>
       <div className="row">
-        <Field label="Maximum pages" error={fieldError(error, 'max_pages')}>
-          {(id, described) => (
-            <input
-              id={id}
-              {...described}
-              type="number"
-              min={1}
-              required
-              value={value.maxPages}
-              onChange={(event) => set({ maxPages: event.target.value })}
-            />
-          )}
-        </Field>
-        <Field label="Maximum depth of links" error={fieldError(error, 'max_depth')}>
-          {(id, described) => (
-            <input
-              id={id}
-              {...described}
-              type="number"
-              min={0}
-              placeholder="any"
-              value={value.maxDepth}
-              onChange={(event) => set({ maxDepth: event.target.value })}
-            />
-          )}
-        </Field>
+        <NumberField
+          label="Maximum pages"
+          error={fieldError(error, 'max_pages')}
+          min={1}
+          required
+          value={value.maxPages}
+          onChange={(maxPages) => set({ maxPages })}
+        />
+        <NumberField
+          label="Maximum depth of links"
+          error={fieldError(error, 'max_depth')}
+          min={0}
+          placeholder="any"
+          value={value.maxDepth}
+          onChange={(maxDepth) => set({ maxDepth })}
+        />
         <Field label="Sitemap">
           {(id) => (
             <select id={id} value={value.sitemap} onChange={(event) => set({ sitemap: event.target.value as Sitemap })}>

@@ -1,73 +1,41 @@
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
-import type { Grant, StoredFile } from '../../api/generated.ts';
-import { PrincipalPicker } from '../../principals/picker.tsx';
-import { PrincipalName } from '../../principals/principal-name.tsx';
-import './acl-editor.css';
+import type { StoredFile, UpdateFileRequest } from '../../api/generated.ts';
+import { type Grantee, GranteeFields, GrantList, granteeKinds } from '../../principals/grants.tsx';
 import { Button } from '../../ui/button.tsx';
 import { Field } from '../../ui/field.tsx';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { useAction } from '../../ui/query.ts';
 
-type Kind = Grant['principal_type'];
-const kinds: Record<Kind, string> = {
-  user: 'User',
-  team: 'Team',
-  org: 'Organisation',
-  org_role: 'Role in the organisation',
-  agent: 'Agent',
-  everyone: 'Everyone in the app',
-};
+const { group: _documentsOnly, ...named } = granteeKinds;
+const kinds = { ...named, everyone: 'Everyone in the app' };
+type FileGrantee = { principal_type: keyof typeof kinds; principal?: string };
 
 /** Who else may read or change the file. Each change is saved immediately. */
 export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (file: StoredFile) => void }) {
   const grants = file.acl?.grants ?? [];
-  const [kind, setKind] = useState<Kind>('user');
-  const [principal, setPrincipal] = useState('');
+  const [grantee, setGrantee] = useState<Grantee>({ principal_type: 'user' });
   const [right, setRight] = useState('read');
-  const save = useAction(async (acl: NonNullable<Parameters<typeof patch>[1]>) => onChange(await patch(file.id, acl)));
+  const save = useAction(async (acl: NonNullable<UpdateFileRequest['acl']>) =>
+    onChange(await call('PATCH /api/v1/files/{file}', { path: { file: file.id }, body: { acl } })),
+  );
 
   async function add() {
-    const named = kind === 'everyone' ? {} : { principal: principal.trim() };
-    const added = await save.run({ add: [{ principal_type: kind, ...named, actions: [right] }] });
-    if (added) setPrincipal('');
+    const { principal_type } = grantee;
+    const added = await save.run({ add: [{ ...(grantee as FileGrantee), actions: [right] }] });
+    if (added) setGrantee({ principal_type });
   }
 
   return (
     <>
       {grants.length === 0 ? <p className="faint">Only the owner has access.</p> : null}
-      <ul className="grants">
-        {grants.map((grant) => (
-          <li key={`${grant.principal_type}/${grant.principal}`}>
-            <span className="cut">
-              {kinds[grant.principal_type]}{' '}
-              {grant.principal === undefined ? null : grant.principal_type === 'org_role' ? (
-                grant.principal
-              ) : (
-                <PrincipalName id={grant.principal} />
-              )}
-            </span>
-            <span className="faint">{grant.actions.join(', ')}</span>
-            <Button
-              kind="quiet"
-              aria-label={`Remove ${kinds[grant.principal_type]} ${grant.principal ?? ''}`}
-              disabled={save.busy}
-              onClick={() =>
-                save.run({
-                  remove: [
-                    {
-                      principal_type: grant.principal_type,
-                      ...(grant.principal === undefined ? {} : { principal: grant.principal }),
-                    },
-                  ],
-                })
-              }
-            >
-              Remove
-            </Button>
-          </li>
-        ))}
-      </ul>
+      <GrantList
+        grants={grants}
+        kinds={kinds}
+        note={({ actions }) => <span className="faint">{actions.join(', ')}</span>}
+        busy={save.busy}
+        onRemove={({ actions: _, ...removed }) => void save.run({ remove: [removed] })}
+      />
       <form
         className="inline-form"
         onSubmit={(event) => {
@@ -75,47 +43,7 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
           void add();
         }}
       >
-        <Field label="Give access to">
-          {(id) => (
-            <select
-              id={id}
-              value={kind}
-              onChange={(event) => {
-                setKind(event.target.value as Kind);
-                setPrincipal('');
-              }}
-            >
-              {Object.entries(kinds).map(([value, label]) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </select>
-          )}
-        </Field>
-        {kind === 'everyone' ? null : (
-          <Field label={kind === 'org_role' ? 'Role' : 'Which'}>
-            {(id) =>
-              kind === 'org_role' ? (
-                <select id={id} required value={principal} onChange={(event) => setPrincipal(event.target.value)}>
-                  <option value="">Choose</option>
-                  {['admin', 'member', 'viewer'].map((role) => (
-                    <option key={role}>{role}</option>
-                  ))}
-                </select>
-              ) : (
-                <PrincipalPicker
-                  label="Which"
-                  id={id}
-                  kinds={[kind]}
-                  any="Choose…"
-                  value={principal}
-                  onChange={setPrincipal}
-                />
-              )
-            }
-          </Field>
-        )}
+        <GranteeFields label="Give access to" kinds={kinds} value={grantee} onChange={setGrantee} />
         <Field label="May">
           {(id) => (
             <select id={id} value={right} onChange={(event) => setRight(event.target.value)}>
@@ -124,18 +52,15 @@ export function AclEditor({ file, onChange }: { file: StoredFile; onChange: (fil
             </select>
           )}
         </Field>
-        <Button type="submit" busy={save.busy} disabled={kind !== 'everyone' && principal === ''}>
+        <Button
+          type="submit"
+          busy={save.busy}
+          disabled={grantee.principal_type !== 'everyone' && grantee.principal === undefined}
+        >
           Give access
         </Button>
       </form>
       <ErrorNotice error={save.error} />
     </>
   );
-}
-
-function patch(
-  file: string,
-  acl: { add?: Grant[]; remove?: { principal_type: Kind; principal?: string }[] },
-): Promise<StoredFile> {
-  return call('PATCH /api/v1/files/{file}', { path: { file }, body: { acl } });
 }

@@ -11,13 +11,18 @@ import { refresh, useAction, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
+import { scopeWords } from './scopes.tsx';
 
 const list = 'GET /api/v1/connected_assistants';
 
 const columns: Column<ConnectedAssistant>[] = [
   { id: 'name', name: 'Assistant', look: 'main', sort: ({ name }) => name, cell: ({ name }) => name },
   { id: 'user', name: 'User', look: 'wide', cell: ({ user }) => <PrincipalName id={user} /> },
-  { id: 'scopes', name: 'May use', cell: ({ scopes }) => scopes.join(', ') },
+  {
+    id: 'scopes',
+    name: 'May use',
+    cell: ({ scopes }) => <span title={scopeWords(scopes)}>{scopeWords(scopes)}</span>,
+  },
   { id: 'returns', name: 'Returns to', look: 'wide', cell: (one) => one.redirect_host },
   { id: 'used', name: 'Last used', sort: (one) => one.last_used_at, cell: (one) => <Time at={one.last_used_at} /> },
   {

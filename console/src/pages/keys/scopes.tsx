@@ -34,6 +34,12 @@ export function rightsOf(scopes: readonly string[]): Rights {
   return rights;
 }
 
+/** A list of scopes in the words of the form. */
+export function scopeWords(scopes: readonly string[]): string {
+  const rights = Object.entries(rightsOf(scopes)) as [Area, 'read' | 'all'][];
+  return rights.map(([area, right]) => (right === 'read' ? `${areas[area]} (read)` : areas[area])).join(' · ');
+}
+
 /** The areas that a new key, or an assistant, may reach: of `most`, if given. */
 export function Scopes({
   rights,
@@ -64,7 +70,7 @@ export function Scopes({
           >
             <option value="">nothing</option>
             <option value="read">read</option>
-            {most?.[area] === 'read' ? null : <option value="all">everything</option>}
+            {most?.[area] === 'read' ? null : <option value="all">read and change</option>}
           </select>
         </label>
       ))}

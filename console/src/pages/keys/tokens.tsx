@@ -4,6 +4,7 @@ import type { PersonalToken } from '../../api/generated.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog, Form } from '../../ui/dialog.tsx';
 import { Field, fieldError } from '../../ui/field.tsx';
+import { NumberField } from '../../ui/number-field.tsx';
 import { Empty } from '../../ui/page.tsx';
 import { refresh, useAction, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
@@ -128,20 +129,16 @@ function NewToken({ user, onClose }: { user: string; onClose: () => void }) {
             <input id={id} {...described} value={name} onChange={(event) => setName(event.target.value)} />
           )}
         </Field>
-        <Field label="Expires after, in days" error={fieldError(create.error, 'expires_in_days')}>
-          {(id, described) => (
-            <input
-              id={id}
-              {...described}
-              type="number"
-              min={1}
-              max={3650}
-              required
-              value={days}
-              onChange={(event) => setDays(event.target.value)}
-            />
-          )}
-        </Field>
+        <NumberField
+          label="Expires after"
+          unit="days"
+          error={fieldError(create.error, 'expires_in_days')}
+          min={1}
+          max={3650}
+          required
+          value={days}
+          onChange={setDays}
+        />
       </Form>
     </Dialog>
   );

@@ -14,17 +14,19 @@ import { Details, Empty, PageHead } from '../../ui/page.tsx';
 import { refresh, useApi } from '../../ui/query.ts';
 import { DeleteButton } from '../../ui/resource-page.tsx';
 import { Shown } from '../../ui/shown.tsx';
+import { State } from '../../ui/state.tsx';
 import { Pager } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import { EraseButton } from '../erasures/erase-button.tsx';
+import { Access } from './access.tsx';
 import { EditDocument } from './edit-document.tsx';
 import { LinePager, linesShown } from './line-pager.tsx';
 import './search.css';
 import { sourceName } from './source-name.ts';
 import { Versions } from './versions.tsx';
 
-type Tab = 'text' | 'chunks' | 'metadata' | 'versions';
+type Tab = 'text' | 'chunks' | 'metadata' | 'access' | 'versions';
 
 /** One document: its text with chunk boundaries, and its metadata. */
 export function DocumentPage({ id }: { id: string }) {
@@ -62,6 +64,7 @@ export function DocumentPage({ id }: { id: string }) {
               { id: 'text', name: 'Text', panel: <Text document={found} from={Math.max(1, line)} /> },
               { id: 'chunks', name: 'Chunks', panel: <Chunks document={found.id} /> },
               { id: 'metadata', name: 'Metadata', panel: <Metadata document={found} /> },
+              { id: 'access', name: 'Access', panel: <Access document={found} /> },
               ...(found.version === undefined
                 ? []
                 : [{ id: 'versions' as const, name: 'Versions', panel: <Versions document={found.id} /> }]),
@@ -75,7 +78,7 @@ export function DocumentPage({ id }: { id: string }) {
 }
 
 function Lead({
-  document: { id, source, total_lines, total_size, updated_at, source_url },
+  document: { id, source, total_lines, total_size, updated_at, source_url, acl },
 }: {
   document: KnowledgeDocument;
 }) {
@@ -94,6 +97,12 @@ function Lead({
         </>
       )}{' '}
       · <Id id={id} label={`…${id.slice(-6)}`} />
+      {acl === undefined ? null : (
+        <>
+          {' '}
+          · <State value="restricted" />
+        </>
+      )}
     </>
   );
 }

@@ -6,6 +6,7 @@ import { Button } from '../../ui/button.tsx';
 import { Confirm, Form } from '../../ui/dialog.tsx';
 import { Field, fieldError } from '../../ui/field.tsx';
 import { count } from '../../ui/format.ts';
+import { NumberField } from '../../ui/number-field.tsx';
 import { Empty } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { useAction, useApi } from '../../ui/query.ts';
@@ -222,23 +223,16 @@ export function VersionsSetting({
         shownFields={['version_retention_days']}
         onSubmit={() => save.run()}
       >
-        <Field
-          label="Keep old versions for days"
+        <NumberField
+          label="Keep old versions for"
+          unit="days"
           error={fieldError(save.error, 'version_retention_days')}
           hint="Documents can be read as they were, and restored, for this long after they were changed or deleted. If it is empty, no versions are kept, and those that there are become unreadable."
-        >
-          {(id, described) => (
-            <input
-              id={id}
-              {...described}
-              type="number"
-              min={1}
-              max={3650}
-              value={days}
-              onChange={(event) => setDays(event.target.value)}
-            />
-          )}
-        </Field>
+          min={1}
+          max={3650}
+          value={days}
+          onChange={setDays}
+        />
       </Form>
     </section>
   );

@@ -1,5 +1,6 @@
 import type { ApiError } from '../../api/client.ts';
 import { Field, fieldError } from '../../ui/field.tsx';
+import { NumberField } from '../../ui/number-field.tsx';
 
 /** The typed values by member, as text until parsed by the schema. */
 export type Typed = Record<string, string | boolean>;
@@ -39,77 +40,87 @@ export function SchemaFields({
   secret?: boolean;
   onChange: (values: Typed) => void;
 }) {
-  return membersOf(schema).map(([name, member, required]) => (
-    <Field
-      key={name}
-      label={`${member.title ?? labelOf(name)}${required ? '' : ' (optional)'}`}
-      hint={member.description?.replace(/`(\w+)`/g, (_, other: string) => `“${labelOf(other)}”`)}
-      error={fieldError(error, `${of}.${name}`)}
-    >
-      {(id, described) => {
-        const set = (value: string | boolean) => onChange({ ...values, [name]: value });
-        const text = String(values[name] ?? '');
-        if (member.type === 'boolean')
+  return membersOf(schema).map(([name, member, required]) => {
+    const set = (value: string | boolean) => onChange({ ...values, [name]: value });
+    const text = String(values[name] ?? '');
+    const field = {
+      label: `${member.title ?? labelOf(name)}${required ? '' : ' (optional)'}`,
+      hint: member.description?.replace(/`(\w+)`/g, (_, other: string) => `“${labelOf(other)}”`),
+      error: fieldError(error, `${of}.${name}`),
+    };
+    const placeholder = member.default === undefined ? undefined : String(member.default);
+    if (member.type === 'integer' || member.type === 'number')
+      return (
+        <NumberField
+          key={name}
+          {...field}
+          {...{ required, placeholder, min: member.minimum, max: member.maximum, isDecimal: member.type === 'number' }}
+          value={text}
+          onChange={set}
+        />
+      );
+    return (
+      <Field key={name} {...field}>
+        {(id, described) => {
+          if (member.type === 'boolean')
+            return (
+              <input
+                id={id}
+                {...described}
+                type="checkbox"
+                checked={values[name] === true}
+                onChange={(event) => set(event.target.checked)}
+              />
+            );
+          if (member.enum)
+            return (
+              <select
+                id={id}
+                {...described}
+                required={required}
+                value={text}
+                onChange={(event) => set(event.target.value)}
+              >
+                <option value="" />
+                {member.enum.map((value) => (
+                  <option key={String(value)}>{String(value)}</option>
+                ))}
+              </select>
+            );
+          if (member.type === 'array')
+            return (
+              <textarea
+                id={id}
+                {...described}
+                rows={2}
+                placeholder="One per line"
+                required={required}
+                value={text}
+                onChange={(event) => set(event.target.value)}
+              />
+            );
           return (
             <input
               id={id}
               {...described}
-              type="checkbox"
-              checked={values[name] === true}
-              onChange={(event) => set(event.target.checked)}
+              type={member.format === 'uri' ? 'url' : secret ? 'password' : 'text'}
+              {...(secret ? { autoComplete: 'new-password' } : {})}
+              {...(member.maxLength === undefined ? {} : { maxLength: member.maxLength })}
+              required={required}
+              {...(placeholder === undefined ? {} : { placeholder })}
+              value={text}
+              onChange={(event) => {
+                const { target } = event;
+                const fits = target.value === '' || member.pattern === undefined || fitsPattern(target.value, member);
+                target.setCustomValidity(fits ? '' : 'The server would refuse this value.');
+                set(target.value);
+              }}
             />
           );
-        if (member.enum)
-          return (
-            <select
-              id={id}
-              {...described}
-              required={required}
-              value={text}
-              onChange={(event) => set(event.target.value)}
-            >
-              <option value="" />
-              {member.enum.map((value) => (
-                <option key={String(value)}>{String(value)}</option>
-              ))}
-            </select>
-          );
-        if (member.type === 'array')
-          return (
-            <textarea
-              id={id}
-              {...described}
-              rows={2}
-              placeholder="One per line"
-              required={required}
-              value={text}
-              onChange={(event) => set(event.target.value)}
-            />
-          );
-        const numeric = member.type === 'integer' || member.type === 'number';
-        return (
-          <input
-            id={id}
-            {...described}
-            type={numeric ? 'number' : member.format === 'uri' ? 'url' : secret ? 'password' : 'text'}
-            {...(secret ? { autoComplete: 'new-password' } : {})}
-            {...(member.maxLength === undefined ? {} : { maxLength: member.maxLength })}
-            required={required}
-            {...(member.minimum === undefined ? {} : { min: member.minimum })}
-            {...(member.maximum === undefined ? {} : { max: member.maximum })}
-            {...(member.default === undefined ? {} : { placeholder: String(member.default) })}
-            value={text}
-            onChange={(event) => {
-              const { target } = event;
-              const fits = target.value === '' || member.pattern === undefined || fitsPattern(target.value, member);
-              target.setCustomValidity(fits ? '' : 'The server would refuse this value.');
-              set(target.value);
-            }}
-          />
-        );
-      }}
-    </Field>
-  ));
+        }}
+      </Field>
+    );
+  });
 }
 
 function fitsPattern(value: string, { pattern = '' }: Member): boolean {

@@ -7,6 +7,7 @@ import { parseObject } from '../../ui/json.ts';
 import { ErrorNotice } from '../../ui/notice.tsx';
 import { useAction } from '../../ui/query.ts';
 import './search.css';
+import { NumberField } from '../../ui/number-field.tsx';
 import { type Explained, type Found, Results } from './search-results.tsx';
 
 type Mode = 'hybrid' | 'fulltext' | 'vector';
@@ -160,20 +161,15 @@ function Settings({
           />
         )}
       </Field>
-      <Field label={`Maximum hits${name}`} error={fieldError(error, 'max_results')}>
-        {(id, described) => (
-          <input
-            id={id}
-            {...described}
-            type="number"
-            min={1}
-            max={100}
-            required
-            value={setting.results}
-            onChange={(event) => set({ results: event.target.value })}
-          />
-        )}
-      </Field>
+      <NumberField
+        label={`Maximum hits${name}`}
+        error={fieldError(error, 'max_results')}
+        min={1}
+        max={100}
+        required
+        value={setting.results}
+        onChange={(results) => set({ results })}
+      />
     </div>
   );
 }

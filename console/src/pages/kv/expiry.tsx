@@ -1,4 +1,5 @@
 import { Field } from '../../ui/field.tsx';
+import { NumberField } from '../../ui/number-field.tsx';
 import { Time } from '../../ui/time.tsx';
 
 /** When an entry expires: never, as before, or some time after it is saved. */
@@ -58,19 +59,14 @@ export function ExpiryField({
       </Field>
       {kind === 'after' ? (
         <>
-          <Field label="Time to live" error={error}>
-            {(id, described) => (
-              <input
-                id={id}
-                {...described}
-                type="number"
-                min={1}
-                required
-                value={amount}
-                onChange={(event) => onChange({ ...value, amount: event.target.value })}
-              />
-            )}
-          </Field>
+          <NumberField
+            label="Time to live"
+            error={error}
+            min={1}
+            required
+            value={amount}
+            onChange={(next) => onChange({ ...value, amount: next })}
+          />
           <Field label="Unit">
             {(id) => (
               <select

@@ -117,8 +117,11 @@ function NewBudget({ onClose }: { onClose: () => void }) {
           options: Object.entries(subjects),
         },
         { name: 'period', label: 'Period', kind: 'select', options: Object.entries(periods) },
-        { name: 'tokens', label: 'Tokens (optional)', kind: 'number' },
-        { name: 'cost', label: 'Cost (optional)', kind: 'number', hint: 'In the currency of your prices.' },
+        { name: 'tokens', label: 'Tokens (optional)', kind: 'number', min: 0 },
+        {
+          ...{ name: 'cost', label: 'Cost (optional)', kind: 'number', min: 0, isDecimal: true },
+          hint: 'In the currency of your prices.',
+        },
       ]}
       initial={{ subject: 'app', period: 'month' }}
       onSubmit={async (body) => {

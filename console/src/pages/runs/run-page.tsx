@@ -23,6 +23,7 @@ import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import { Graph } from '../automations/graph.tsx';
 import { Timeline } from './journal.tsx';
+import { MadeFiles } from './made-files.tsx';
 import { NodePanel, Waits } from './node-panel.tsx';
 import { PendingFor } from './pending-for.tsx';
 import { RunAgain } from './run-again.tsx';
@@ -351,6 +352,7 @@ function Progress({
             <Json value={run.result} label="Result of the run" />
           )}
         </section>
+        <MadeFiles key={run.status} run={run} />
       </div>
       <div className="stack">
         {chosen ? (

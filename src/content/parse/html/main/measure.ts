@@ -151,23 +151,54 @@ function holdsBlock(element: HtmlElement): boolean {
 /**
  * Drops repeated text: sliders contain copies of their slides, and pages the same text for narrow and wide screens.
  * Removes texts of at least `charactersMin` characters that occurred before, if at least `runMin` of them follow each
- * other.
+ * other. What an item of a list has in common with a few others stays in each, unless the item is a copy.
  */
 export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 } = {}): void {
-  const seen = new Set<string>();
-  const repeated: HtmlElement[] = [];
-  let run: HtmlElement[] = [];
+  const items = new Map<string, HtmlElement | undefined>();
+  const times = new Map<string, number>();
+  const shared = new Map<HtmlElement, number>();
+  const repeated: { block: HtmlElement; text: string; item: HtmlElement | undefined }[] = [];
+  let run: typeof repeated = [];
   const endRun = (): void => {
-    if (run.length >= runMin) repeated.push(...run);
+    if (run.length >= runMin) for (const one of run) repeated.push(one);
     run = [];
   };
   for (const block of collect(root, isLeafBlock)) {
     const text = textOf(block);
     if (text.length < charactersMin) continue;
-    if (seen.has(text)) run.push(block);
-    else endRun();
-    seen.add(text);
+    const item = itemOf(block);
+    times.set(text, (times.get(text) ?? 0) + 1);
+    if (!items.has(text)) {
+      endRun();
+      items.set(text, item);
+    } else if (item === undefined || item === items.get(text)) run.push({ block, text, item: undefined });
+    else {
+      run.push({ block, text, item });
+      shared.set(item, (shared.get(item) ?? 0) + text.length);
+    }
   }
   endRun();
-  detachAll(root, repeated);
+  const extents = shared.size === 0 ? undefined : measureText(root);
+  const isCopy = (item: HtmlElement): boolean =>
+    (shared.get(item) ?? 0) >= (extents?.get(item)?.characters ?? 0) * copiedShareMin;
+  const copies = new Set([...shared.keys()].filter(isCopy));
+  const stays = ({ text, item }: (typeof repeated)[number]): boolean =>
+    item !== undefined && !copies.has(item) && (times.get(text) ?? 0) <= sharedTimesMax;
+  detachAll(
+    root,
+    repeated.filter((one) => !stays(one)).map(({ block }) => block),
+  );
+}
+
+/** What more items than this say is a notice of a control in each of them. */
+const sharedTimesMax = 20;
+/** An item with this share of repeated text is a copy of another. */
+const copiedShareMin = 0.8;
+const itemNames = new Set(['li', 'tr', 'dd', 'article']);
+
+/** The item of a list or row of a table that an element is in. */
+function itemOf(element: HtmlElement): HtmlElement | undefined {
+  let at: HtmlElement | undefined = element;
+  while (at !== undefined && !itemNames.has(at.name)) at = at.parent;
+  return at;
 }

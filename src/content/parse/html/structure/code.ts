@@ -15,6 +15,7 @@ import { marks } from './marks.ts';
 /** Rewrites each block of code as a `pre` with one text and its language. */
 export function plainCode(root: HtmlElement): void {
   for (const table of findAll(root, 'table')) unwrapNumbered(table);
+  plainFragments(root);
   const blocks = collect(root, (element) => element.name === 'pre').filter(
     (pre) => !hasAncestor(pre, ({ name }) => name === 'pre'),
   );
@@ -25,6 +26,38 @@ export function plainCode(root: HtmlElement): void {
     if (parts.length > 1) replaceByFlavours(pre, parts);
     else makePlain(pre, textOfCode(pre), language);
   }
+}
+
+/** Turns boxes of code of which each line is a box, as Doxygen writes them, into preformatted text. */
+function plainFragments(root: HtmlElement): void {
+  for (const child of root.children) {
+    if (child.kind === 'text') continue;
+    if (!isFragment(child)) {
+      plainFragments(child);
+      continue;
+    }
+    const lines: HtmlElement[] = [];
+    collectLines(child, lines);
+    child.name = 'pre';
+    child.children = lines;
+  }
+}
+
+function isFragment({ name, attributes, children }: HtmlElement): boolean {
+  if (name !== 'div' || !/(?:^|\s)fragment(?:\s|$)/.test(attributes.class ?? '')) return false;
+  return children.some((child) => child.kind === 'element' && isLineBox(child));
+}
+
+function collectLines({ children }: HtmlElement, found: HtmlElement[]): void {
+  for (const child of children) {
+    if (child.kind === 'text') continue;
+    if (isLineBox(child)) found.push(child);
+    else collectLines(child, found);
+  }
+}
+
+function isLineBox({ name, attributes }: HtmlElement): boolean {
+  return name === 'div' && /(?:^|\s)line(?:\s|$)/.test(attributes.class ?? '');
 }
 
 function makePlain(pre: HtmlElement, text: string, language: string | undefined): void {

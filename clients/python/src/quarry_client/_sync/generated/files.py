@@ -54,6 +54,7 @@ class FilesOperations:
         user: Maybe[str] = OMIT,
         content_type: Maybe[str] = OMIT,
         prefix: Maybe[str] = OMIT,
+        automation_run: Maybe[str] = OMIT,
         sort: Maybe[Literal["created_at", "-created_at", "filename", "-filename", "size", "-size"]] = OMIT,
         search: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
@@ -70,10 +71,11 @@ class FilesOperations:
         :param user: Only files of this user (usr_…).
         :param content_type: A MIME type, or a family such as `image/*`.
         :param prefix: Only names with this prefix, such as `reports/`.
+        :param automation_run: Only files that this run (atr_…) made: with its nodes, and by the extractions that it started. A key needs `automations:read`, too.
         :param sort: The order; with `-`, the largest or newest first. Default `-created_at`.
         :param search: Part of the filename, case-insensitive.
         """
-        return Pages(self._connection, "/api/v1/files", given(page=page, page_size=page_size, width=width, format=format, agent=agent, org=org, team=team, user=user, content_type=content_type, prefix=prefix, sort=sort, search=search), options)
+        return Pages(self._connection, "/api/v1/files", given(page=page, page_size=page_size, width=width, format=format, agent=agent, org=org, team=team, user=user, content_type=content_type, prefix=prefix, automation_run=automation_run, sort=sort, search=search), options)
 
     def get(
         self,

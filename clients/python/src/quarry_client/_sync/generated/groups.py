@@ -38,6 +38,7 @@ class GroupsOperations:
         namespace: Maybe[str] = OMIT,
         external_id: Maybe[str] = OMIT,
         user: Maybe[str] = OMIT,
+        search: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> Pages[types.Group, types.GroupPage]:
         """List groups of users.
@@ -47,8 +48,9 @@ class GroupsOperations:
         :param namespace: Only groups of this namespace.
         :param external_id: Only groups with this name.
         :param user: Only groups of this user (usr_…).
+        :param search: Part of the name or of the name in the namespace.
         """
-        return Pages(self._connection, "/api/v1/groups", given(page=page, page_size=page_size, namespace=namespace, external_id=external_id, user=user), options)
+        return Pages(self._connection, "/api/v1/groups", given(page=page, page_size=page_size, namespace=namespace, external_id=external_id, user=user, search=search), options)
 
     def get(self, group: str, options: Optional[CallOptions] = None) -> types.Group:
         """Get a group of users."""
