@@ -4,12 +4,16 @@
  * with the gain over full text and the probability that such a gain is chance (paired randomisation test). Beside
  * them PostgreSQL's own ts_rank_cd on the same texts.
  *
- *   node bench/retrieval.ts DIRECTORY [--sources 1]
+ *   node bench/retrieval.ts DIRECTORY [--meanings]
+ *
+ * With `--meanings`, a model of meanings is the embedder. Its ranking is fused with what hybrid search finds without it,
+ * with several weights: choose one on a collection, and read its gain on another.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { testPaired } from '../src/cli/client/measures.ts';
 import { isStopTerm, readTokens } from '../src/content/terms.ts';
+import { fuseRankings } from '../src/knowledge/search/fuse.ts';
 import { startBenchServer } from './support.ts';
 
 type Line = { _id: string; title?: string; text: string };
@@ -78,7 +82,10 @@ function print(name: string, scores: Scores, base: Scores): void {
   );
 }
 
-const server = await startBenchServer();
+const meanings = process.argv.includes('--meanings')
+  ? await (await import('./retrieval/meanings.ts')).startMeanings()
+  : undefined;
+const server = await startBenchServer(meanings?.env);
 try {
   const source = await server.makeSource();
   for (let from = 0; from < corpus.length; from += 100) {
@@ -90,19 +97,23 @@ try {
     }));
     await server.finished(await server.post(`/api/v1/knowledge_sources/${source}/ingest/batch`, { items }));
   }
+  const unembedded = () => server.db`select from knowledge_documents where embedding_model is null limit 1`;
+  while (meanings && (await unembedded()).count > 0) await new Promise((resolve) => setTimeout(resolve, 1_000));
   const [model] = await server.learnAll();
   console.log(`${corpus.length} documents, ${queries.length} queries; model ${JSON.stringify(model)}`);
-  for (const words of [undefined, 2, 3, 4]) {
+  const ask = async (query: string, mode: string) => {
+    const path = `/api/v1/knowledge_sources/${source}/search`;
+    type Found = { data: { metadata: { id: string } }[] };
+    const { data } = await server.post<Found>(path, { query, mode, max_results: 100 });
+    return [...new Set(data.map((hit) => hit.metadata.id))];
+  };
+  if (meanings) await compareWeights(ask, meanings);
+  for (const words of meanings ? [] : [undefined, 2, 3, 4]) {
     const some = words === undefined ? queries : queries.map(({ id, text }) => ({ id, text: shorten(text, words) }));
     console.log(words === undefined ? 'whole queries' : `their first ${words} content words`);
     let base: Scores | undefined;
     for (const mode of ['fulltext', 'vector', 'hybrid']) {
-      const scores = await score(some, async (query) => {
-        const body = { query, mode, max_results: 100 };
-        const path = `/api/v1/knowledge_sources/${source}/search`;
-        const { data } = await server.post<{ data: { metadata: { id: string } }[] }>(path, body);
-        return data.map((hit) => hit.metadata.id);
-      });
+      const scores = await score(some, (query) => ask(query, mode));
       base ??= scores;
       print(mode, scores, base);
     }
@@ -120,4 +131,38 @@ try {
   }
 } finally {
   await server.close();
+  meanings?.close();
+}
+
+/** Hybrid search without the model, the model alone, and both with several weights of the model. */
+async function compareWeights(
+  ask: (query: string, mode: string) => Promise<string[]>,
+  service: { isDown: boolean },
+): Promise<void> {
+  const without = new Map<string, string[]>();
+  const byMeaning = new Map<string, string[]>();
+  service.isDown = true;
+  const base = await score(queries, async (query) => remember(without, query, await ask(query, 'hybrid')));
+  service.isDown = false;
+  print('without', base, base);
+  print(
+    'model alone',
+    await score(queries, async (query) => remember(byMeaning, query, await ask(query, 'vector'))),
+    base,
+  );
+  const rowOf = new Map(corpus.map(({ _id }, row) => [_id, row]));
+  const rowsOf = (ids: string[] = []) => ids.map((id) => rowOf.get(id) ?? 0);
+  for (const weight of [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2]) {
+    const fuse = async (query: string) =>
+      fuseRankings(rowsOf(without.get(query)), [{ rows: rowsOf(byMeaning.get(query)), weight }]).map(
+        ({ row }) => corpus[row]?._id ?? '',
+      );
+    print(`weight ${weight}`, await score(queries, fuse), base);
+  }
+  print('hybrid search', await score(queries, (query) => ask(query, 'hybrid')), base);
+}
+
+function remember(found: Map<string, string[]>, query: string, ids: string[]): string[] {
+  found.set(query, ids);
+  return ids;
 }
