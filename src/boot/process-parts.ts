@@ -25,7 +25,7 @@ import type { Clock } from '../lib/clock.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
 import { type Timeouts, usualTimeouts } from '../lib/timeouts.ts';
-import { createLlmSlots } from '../llm/service.ts';
+import { ModelSlots } from '../llm/model-slots.ts';
 import { observeBlobs, observeFetcher } from '../monitoring/traffic.ts';
 
 /** What a process has once, however many cells it serves: these budgets must not multiply with them. */
@@ -48,8 +48,8 @@ export type ProcessParts = {
   reranker: Reranker | undefined;
   /** The cache of search. */
   openCache: OpenCache;
-  llmSlots: Slots;
-  vectorSlots: Slots;
+  llmSlots: ModelSlots;
+  vectorSlots: ModelSlots;
   crawlSlots: Slots;
   crawlBodies: BodyMemory;
   streamBudget: StreamBudget;
@@ -89,8 +89,8 @@ export async function startProcessParts(config: Config, log: Logger, options: Op
     embedder: openEmbedder(config, resolve),
     reranker: openReranker(config, resolve),
     openCache: openCaches(config.searchCacheMb * 1024 * 1024),
-    llmSlots: createLlmSlots(config.llmConcurrency),
-    vectorSlots: createLlmSlots(config.embedConcurrency),
+    llmSlots: new ModelSlots(config.llmConcurrency),
+    vectorSlots: new ModelSlots(config.embedConcurrency),
     // Two apps can each have a whole crawl's pages active. More apps share the slots.
     crawlSlots: new Slots({ slots: 2 * config.crawlConcurrency }),
     crawlBodies: new BodyMemory(limits.crawlBodyBytesMax),

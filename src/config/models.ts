@@ -39,7 +39,7 @@ export const modelSettings = {
     'QUARRY_EMBED_CONCURRENCY',
     4,
     { min: 1, max: 256 },
-    'Concurrent requests of one app to the embedder; the same number is reserved for other apps.',
+    'Concurrent requests of one app to one embedder; the same number is reserved for other apps.',
   ),
   embedRequestsPerMinute: integer(
     'QUARRY_EMBED_REQUESTS_PER_MINUTE',
@@ -85,7 +85,7 @@ export const modelSettings = {
     'QUARRY_LLM_CONCURRENCY',
     8,
     { min: 1, max: 1_000 },
-    'Concurrent requests of one app to the language model from this process; the same number is reserved for other apps.',
+    'Concurrent requests of one app to one language model from this process; the same number is reserved for other apps.',
   ),
   llmRunTokens: integer(
     'QUARRY_LLM_RUN_TOKENS',

@@ -51,12 +51,12 @@ export function presentSource(row: SourceView) {
 }
 
 /** The embedder of a source, and how far its vectors are. */
-export function presentEmbedding({ row, documents, done, estimate }: EmbeddingStatus) {
-  const isRunning = row !== undefined && (row.pending || row.name !== row.servingName);
+export function presentEmbedding({ row, isRunning, documents, done, estimate }: EmbeddingStatus) {
+  const hasFailed = row !== undefined && row.error !== null;
   return {
     embedder: row?.name ?? null,
     serving: row?.servingName ?? null,
-    status: !isRunning ? ('ready' as const) : row.error === null ? ('running' as const) : ('failed' as const),
+    status: hasFailed ? ('failed' as const) : isRunning ? ('running' as const) : ('ready' as const),
     documents,
     embedded: done,
     tokens: row?.tokens ?? 0,

@@ -325,9 +325,9 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     operationId: 'updateKnowledgeDocument',
     rateGroup: 'extractions',
     tag,
-    summary: "Replace a document's content",
+    summary: 'Change a document',
     description:
-      'Starts an ingestion that replaces the content under the same id; searches find the old one until it is done. Exactly one of `content` and `file`. Omitted `title` and `metadata` stay.',
+      'Starts an ingestion that replaces the content under the same id; searches find the old one until it is done. At most one of `content` and `file`; with neither, the document keeps its text, and `title`, `metadata` or both change, but not `acl`. Omitted `title` and `metadata` stay.',
     params: documentParams,
     body: schema.documentUpdateSchema,
     budget: bodyBudgets.document,

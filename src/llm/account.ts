@@ -16,8 +16,8 @@ export type CallUse = { tokens: number; cost: number };
 /** A call that returns no text. */
 export type AccountedCall<T> = {
   operation: CallOperation;
-  /** What is sent, for estimates and records. */
-  texts: readonly string[];
+  /** What is sent to a model, for estimates and records. */
+  texts(model: Model): readonly string[];
   attributes?: Record<string, string | number>;
   send(model: Model, isLast: boolean): Promise<{ value: T; tokens: number | undefined }>;
 };
@@ -39,7 +39,7 @@ export function createAccount(deps: CompleteDeps) {
     { origin, onUsed }: CallContext,
     signal?: AbortSignal,
   ): Promise<T> {
-    const reserved = tokensOf(call.texts, promptTokensMax);
+    const reserved = Math.max(...models.map((model) => tokensOf(call.texts(model), promptTokensMax)));
     const costs = models.flatMap(({ prices }) => (prices ? [costOf(prices, { prompt: reserved, completion: 0 })] : []));
     const day = await db.begin((tx) => reserveTokens(tx, origin, reserved));
     const used: CallUse = { tokens: 0, cost: 0 };
@@ -89,16 +89,17 @@ export function createAccount(deps: CompleteDeps) {
     signal: AbortSignal | undefined,
   ): Promise<T> {
     const id = newUuid();
-    const reserved = tokensOf(call.texts, promptTokensMax);
+    const texts = call.texts(model);
+    const reserved = tokensOf(texts, promptTokensMax);
     const { prices } = model;
     await insertCall(db, origin, model, {
       ...{ id, alias, operation: call.operation, reservedTokens: reserved, now: deps.clock.now() },
       reservedCost: prices === undefined ? null : costOf(prices, { prompt: reserved, completion: 0 }),
-      prompt: deps.keepsContents ? JSON.stringify(call.texts).slice(0, contentCharactersMax).toWellFormed() : null,
+      prompt: deps.keepsContents ? JSON.stringify(texts).slice(0, contentCharactersMax).toWellFormed() : null,
     });
     const began = performance.now();
     const end = async (reported: number | undefined, outcome: Pick<CallEnd, 'status' | 'errorCode'>) => {
-      const tokens = reported ?? tokensOf(call.texts, promptTokens);
+      const tokens = reported ?? tokensOf(texts, promptTokens);
       const cost = prices === undefined ? null : costOf(prices, { prompt: tokens, completion: 0 });
       used.tokens += tokens;
       used.cost += cost ?? 0;

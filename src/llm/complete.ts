@@ -263,6 +263,7 @@ export const providerNames: Record<Model['provider'], string> = {
   openai: 'openai',
   anthropic: 'anthropic',
   google: 'gcp.gemini',
+  cohere: 'cohere',
 };
 
 export function observeCall(

@@ -23,6 +23,8 @@ export type ModelRow = {
   batchTexts: number | null;
   queryPrefix: string | null;
   passagePrefix: string | null;
+  queryInputType: string | null;
+  passageInputType: string | null;
   modalities: string[];
   inputPrice: number | null;
   outputPrice: number | null;

@@ -6,7 +6,7 @@ import { mapOf } from '../lib/map-schema.ts';
 
 /* The operator's models: the one of QUARRY_LLM_URL, and those of the file that QUARRY_MODELS_FILE names. */
 
-export const providers = ['openai', 'anthropic', 'google'] as const;
+export const providers = ['openai', 'anthropic', 'google', 'cohere'] as const;
 export type Provider = (typeof providers)[number];
 /** What a model is for, if not to write text. */
 export const modelKinds = ['embedding', 'rerank'] as const;
@@ -20,6 +20,7 @@ export const defaultUrls: Record<Provider, string | undefined> = {
   openai: undefined,
   anthropic: 'https://api.anthropic.com/v1',
   google: 'https://generativelanguage.googleapis.com/v1beta',
+  cohere: 'https://api.cohere.com/v2',
 };
 
 /** A name of a model or alias. */
@@ -44,25 +45,33 @@ export const modelLimits = {
   batch_texts: Type.Integer({ minimum: 1, maximum: 2_048 }),
   query_prefix: Type.String({ minLength: 1, maxLength: 500 }),
   passage_prefix: Type.String({ minLength: 1, maxLength: 500 }),
+  query_input_type: Type.String({ minLength: 1, maxLength: 50, pattern: '^[A-Za-z0-9._-]+$' }),
+  passage_input_type: Type.String({ minLength: 1, maxLength: 50, pattern: '^[A-Za-z0-9._-]+$' }),
 };
 
 /** The texts of one request to a model for embeddings that sets no other number. */
 export const batchTextsDefault = 64;
 
-const embeddingMembers = ['dimensions', 'batch_texts', 'query_prefix', 'passage_prefix'] as const;
+const embeddingMembers = [
+  'dimensions',
+  'batch_texts',
+  'query_prefix',
+  'passage_prefix',
+  'query_input_type',
+  'passage_input_type',
+] as const;
 
 /** What is wrong with a model of this kind, and the member at which. */
-export function findKindProblem(model: {
-  kind?: string | null | undefined;
-  provider: Provider;
-  dimensions?: number | null | undefined;
-  batch_texts?: number | null | undefined;
-  query_prefix?: string | null | undefined;
-  passage_prefix?: string | null | undefined;
-}): { field: string; problem: string } | undefined {
+export function findKindProblem(
+  model: { kind?: string | null | undefined; provider: Provider } & {
+    [member in (typeof embeddingMembers)[number]]?: string | number | null | undefined;
+  },
+): { field: string; problem: string } | undefined {
   const { kind, provider, dimensions } = model;
-  if (kind && provider !== 'openai')
-    return { field: 'provider', problem: 'must be openai for a model that does not write text' };
+  if (kind && provider !== 'openai' && provider !== 'cohere')
+    return { field: 'provider', problem: 'must be openai or cohere for a model that does not write text' };
+  if (!kind && provider === 'cohere')
+    return { field: 'provider', problem: 'cohere is for models with the kind embedding or rerank' };
   if (kind === 'embedding')
     return dimensions ? undefined : { field: 'dimensions', problem: 'is required for a model for embeddings' };
   const problem = 'is only for models with the kind embedding';
@@ -89,6 +98,8 @@ const operatorModel = Type.Object(
     batch_texts: optional(modelLimits.batch_texts),
     query_prefix: optional(modelLimits.query_prefix),
     passage_prefix: optional(modelLimits.passage_prefix),
+    query_input_type: optional(modelLimits.query_input_type),
+    passage_input_type: optional(modelLimits.passage_input_type),
     modalities: optional(Type.Array(Type.Enum([...modalities]), { minItems: 1, uniqueItems: true })),
     prices: optional(prices),
   },

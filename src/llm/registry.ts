@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Agent } from 'undici';
-import { type EmbeddingRequest, openAiEmbeddings } from '../content/embed/openai.ts';
+import { cohereWire, type EmbeddingRequest, openAiEmbeddings } from '../content/embed/openai.ts';
 import type { AllowList } from '../content/fetch/allow-list.ts';
 import { checkUrl } from '../content/fetch/check-url.ts';
 import type { Resolver } from '../content/fetch/resolver.ts';
@@ -44,6 +44,9 @@ export type Model = {
   /** Texts before a question and before a passage. */
   queryPrefix: string | undefined;
   passagePrefix: string | undefined;
+  /** What its service is told that a question is, and that a passage is. */
+  queryInputType: string | undefined;
+  passageInputType: string | undefined;
   modalities: readonly string[];
   prices: Prices | undefined;
 };
@@ -60,10 +63,12 @@ type Wanted = { kind?: ModelKind | 'any' | undefined; field?: string };
 const uses = { any: 'at all', chat: 'that writes text', embedding: 'for embeddings', rerank: 'for reranking' };
 
 /** Names the space of a model's vectors: only vectors of the same space are compared. Undefined for other models. */
-export function vectorSpace({ kind, provider, model, dimensions, passagePrefix }: Model): string | undefined {
+export function vectorSpace(of: Model): string | undefined {
+  const { kind, provider, model, dimensions, passagePrefix, passageInputType } = of;
   if (kind !== 'embedding') return undefined;
-  const prefix = passagePrefix && createHash('sha256').update(passagePrefix).digest('hex').slice(0, 16);
-  return `${provider}:${model}:${dimensions}${prefix ? `:prefix-${prefix}` : ''}`;
+  const prefix = passagePrefix && `:prefix-${createHash('sha256').update(passagePrefix).digest('hex').slice(0, 16)}`;
+  const inputType = passageInputType && `:input-${passageInputType}`;
+  return `${provider}:${model}:${dimensions}${prefix ?? ''}${inputType ?? ''}`;
 }
 
 type RegistryDeps = {
@@ -155,7 +160,7 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       return known(embedders, model, () =>
         openAiEmbeddings({
           ...{ baseUrl: url, model: model.model, dimensions, agent: model.id === null ? direct : guarded },
-          ...defined({ apiKey: key, timeoutMs }),
+          ...defined({ apiKey: key, timeoutMs, wire: model.provider === 'cohere' ? cohereWire : undefined }),
         }),
       );
     },
@@ -199,6 +204,7 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
 
   function open({ id, provider, url, key, model }: Model): LlmClient {
     const agent = id === null ? direct : guarded;
+    if (provider === 'cohere') throw new Error('Models of Cohere write no text here.');
     if (provider === 'openai') return openAiChat({ baseUrl: url, apiKey: key, model, agent });
     return sdkChat({ provider, baseUrl: url, apiKey: key ?? '', model, agent, load: openPackages() });
   }
@@ -257,6 +263,7 @@ function modelOf(secrets: Secrets, row: ModelRow): Model {
       batchTexts: row.batchTexts ?? undefined,
       queryPrefix: row.queryPrefix ?? undefined,
       passagePrefix: row.passagePrefix ?? undefined,
+      ...inputTypes(row.provider, row.queryInputType, row.passageInputType),
     },
     modalities: row.modalities,
     prices: row.inputPrice === null ? undefined : { input: row.inputPrice, output: row.outputPrice ?? 0 },
@@ -273,9 +280,16 @@ function operatorModelOf(given: OperatorModel): Model {
     timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
     ...{ kind: given.kind, dimensions: given.dimensions, batchTexts: given.batch_texts },
     ...{ queryPrefix: given.query_prefix, passagePrefix: given.passage_prefix },
+    ...inputTypes(provider, given.query_input_type, given.passage_input_type),
     modalities: given.modalities ?? ['text'],
     prices: given.prices,
   };
+}
+
+/** Cohere requires the types of texts. */
+function inputTypes(provider: Provider, query: string | null | undefined, passage: string | null | undefined) {
+  const [ofQueries, ofPassages] = provider === 'cohere' ? ['search_query', 'search_document'] : [];
+  return { queryInputType: query ?? ofQueries, passageInputType: passage ?? ofPassages };
 }
 
 /** Wraps a key with the origin that it may be sent to. */

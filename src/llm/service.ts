@@ -3,9 +3,7 @@ import type { Resolver } from '../content/fetch/resolver.ts';
 import { addUsage, type ChatMessage, LlmError, noUsage, type TokenUsage } from '../content/models/llm/messages.ts';
 import type { ToolCall } from '../content/models/llm/tools.ts';
 import type { Database } from '../db/database.ts';
-import { Slots } from '../fairness/slots.ts';
 import type { Clock } from '../lib/clock.ts';
-import { AppError } from '../lib/errors.ts';
 import type { Logger } from '../lib/log.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -13,6 +11,7 @@ import { type BudgetDeps, createBudgets } from './budgets.ts';
 import { type CompleteDeps, createCompletion } from './complete.ts';
 import type { GenerationContext, GenerationInput } from './generation.ts';
 import { readJsonOutput } from './json-output.ts';
+import type { ModelSlots } from './model-slots.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
 import { type Chosen, createRegistry, noModel } from './registry.ts';
@@ -64,21 +63,16 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     clock: Clock;
     config: LlmSettings;
     log: Logger;
-    slots: Slots;
-    /** The requests to embedders and rerankers that a process sends concurrently. */
-    vectorSlots: Slots;
+    /** For models that write text. */
+    slots: ModelSlots;
+    /** For embedders and rerankers. */
+    vectorSlots: ModelSlots;
     resolve: Resolver;
     /** Hosts beyond the public internet that the models of apps may have. */
     allow: AllowList;
     /** Lists how a value violates a JSON Schema. Throws if the schema itself is invalid. */
     checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
   };
-
-/** The requests to language models that a process sends concurrently, for all apps. */
-export function createLlmSlots(concurrency: number): Slots {
-  const refuse = () => new AppError('unavailable', 'Too many requests of this app wait for the language model.');
-  return new Slots({ slots: 2 * concurrency, tooMany: refuse });
-}
 
 export type Llm = ReturnType<typeof createLlm>;
 
@@ -170,13 +164,14 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
     /** As `generate`, with the model that the operator chose to judge answers. */
     async judge(input: GenerationInput, of: GenerationContext): Promise<Generated> {
       const asked = { ...input, model: operator.judge };
-      return slots.run(of.lane, () => generate(registry.chooseJudge(), asked, of), of.signal);
+      const chosen = registry.chooseJudge();
+      return slots.run(of.lane, chosen, () => generate(chosen, asked, of), of.signal);
     },
 
     /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
     async generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
       const chosen = await registry.choose(of.origin ?? originOfApp(of.lane), input.model);
-      return slots.run(of.lane, () => generate(chosen, input, of), of.signal);
+      return slots.run(of.lane, chosen, () => generate(chosen, input, of), of.signal);
     },
   };
 }

@@ -4,14 +4,14 @@ import { sentText } from '../content/embed/openai.ts';
 import { type Reranker, requestScores, rerankWithin, sentPassages } from '../content/models/reranker.ts';
 import { ModelFailure } from '../content/models/service.ts';
 import type { Db } from '../db/database.ts';
-import type { Slots } from '../fairness/slots.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { type AccountedCall, type CallUse, createAccount } from './account.ts';
 import type { CompleteDeps } from './complete.ts';
+import type { ModelSlots } from './model-slots.ts';
 import { batchTextsDefault } from './operator-models.ts';
 import type { CallOrigin } from './origin.ts';
-import { type Chosen, type Prices, vectorSpace } from './registry.ts';
+import { type Chosen, type Model, type Prices, vectorSpace } from './registry.ts';
 
 /** For whom vectors are computed. `onUsed` is told what each request has used, in the transaction that charges it. */
 type EmbedContext = { origin: CallOrigin; onUsed?(tx: Db, use: CallUse): Promise<void> };
@@ -20,7 +20,7 @@ type EmbedContext = { origin: CallOrigin; onUsed?(tx: Db, use: CallUse): Promise
 type NamedEmbedder = SharedEmbedder & { prices: Prices | undefined };
 
 /** Opens models for embeddings and for reranking, whose calls have records, budgets and spans like those of other models. */
-export function createNamedModels(deps: CompleteDeps & { slots: Slots; rerankMs: number }) {
+export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rerankMs: number }) {
   const { registry, slots } = deps;
   const account = createAccount(deps);
 
@@ -34,19 +34,23 @@ export function createNamedModels(deps: CompleteDeps & { slots: Slots; rerankMs:
     signal?: AbortSignal,
   ) {
     if (texts.length === 0) return [];
-    const prefix = chosen.models[0]?.[purpose === 'query' ? 'queryPrefix' : 'passagePrefix'] ?? '';
-    const sent = texts.map((text) => sentText(prefix + text));
+    const isQuery = purpose === 'query';
+    // Models of one space may differ in what they expect before a question.
+    const sentTo = ({ queryPrefix, passagePrefix }: Model) =>
+      texts.map((text) => sentText(`${(isQuery ? queryPrefix : passagePrefix) ?? ''}${text}`));
     const call: AccountedCall<Float32Array[]> = {
       operation: 'embeddings',
-      texts: sent,
+      texts: sentTo,
       attributes: { 'gen_ai.embeddings.dimension.count': chosen.models[0]?.dimensions ?? 0 },
       async send(model, isLast) {
-        const { vectors, tokens } = await registry.embeddings(model)(sent, signal, isLast ? undefined : 1);
+        const inputType = isQuery ? model.queryInputType : model.passageInputType;
+        const of = { inputType, signal, ...(isLast ? {} : { tries: 1 }) };
+        const { vectors, tokens } = await registry.embeddings(model)(sentTo(model), of);
         return { value: vectors, tokens };
       },
     };
     try {
-      return await slots.run(lane, () => account(chosen, call, of, signal), signal);
+      return await slots.run(lane, chosen, () => account(chosen, call, of, signal), signal);
     } catch (error) {
       if (error instanceof AppError) throw new EmbeddingError(error.message, { cause: error });
       throw error;
@@ -111,7 +115,7 @@ export function createNamedModels(deps: CompleteDeps & { slots: Slots; rerankMs:
     const call: AccountedCall<number[]> = {
       operation: 'rerank',
       // The model reads the query with each text.
-      texts: passages.texts.map((text) => `${passages.query}\n${text}`),
+      texts: () => passages.texts.map((text) => `${passages.query}\n${text}`),
       async send(model) {
         const dispatcher = registry.agent(model)();
         const url = `${model.url.replace(/\/+$/, '')}/rerank`;
@@ -121,7 +125,7 @@ export function createNamedModels(deps: CompleteDeps & { slots: Slots; rerankMs:
       },
     };
     try {
-      return await slots.run(lane, () => account(chosen, call, { origin }, signal), signal);
+      return await slots.run(lane, chosen, () => account(chosen, call, { origin }, signal), signal);
     } catch (error) {
       if (error instanceof AppError) throw new ModelFailure(error.message, { cause: error });
       throw error;

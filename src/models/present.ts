@@ -23,6 +23,8 @@ export function presentModel(row: ModelRow) {
       batch_texts: row.batchTexts,
       query_prefix: row.queryPrefix,
       passage_prefix: row.passagePrefix,
+      query_input_type: row.queryInputType,
+      passage_input_type: row.passageInputType,
       modalities: row.modalities,
       prices: presentPrices(row),
       created_at: iso(row.createdAt),

@@ -22,7 +22,8 @@ const names = described(
   'The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases.',
 );
 const provider = Type.Enum([...providers], {
-  description: 'The protocol: `openai` for every server with chat completions, `anthropic` or `google`.',
+  description:
+    'The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking.',
 });
 const model = Type.String({ minLength: 1, maxLength: 200, description: 'The model, as its provider names it.' });
 const url = Type.String({
@@ -40,7 +41,7 @@ const output = described(modelLimits.output_tokens, 'How many tokens the model c
 const timeout = described(modelLimits.timeout_seconds, 'How long the model may write nothing before it is given up.');
 const kind = Type.Enum([...modelKinds], {
   description:
-    'What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`.',
+    'What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai` or `cohere`.',
 });
 const dimensions = described(
   modelLimits.dimensions,
@@ -57,6 +58,14 @@ const queryPrefix = described(
 const passagePrefix = described(
   modelLimits.passage_prefix,
   'Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.',
+);
+const queryInputType = described(
+  modelLimits.query_input_type,
+  'Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default).',
+);
+const passageInputType = described(
+  modelLimits.passage_input_type,
+  'Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.',
 );
 const modes = Type.Array(Type.Enum([...modalities]), {
   minItems: 1,
@@ -86,6 +95,8 @@ export const modelSchema = Type.Object(
     batch_texts: Type.Optional(batchTexts),
     query_prefix: Type.Optional(queryPrefix),
     passage_prefix: Type.Optional(passagePrefix),
+    query_input_type: Type.Optional(queryInputType),
+    passage_input_type: Type.Optional(passageInputType),
     modalities: Type.Array(Type.Enum([...modalities]), { description: 'What the model reads.' }),
     prices: Type.Optional(priced),
     created_at: Type.String(),
@@ -108,6 +119,8 @@ export const modelCreateSchema = strict({
   batch_texts: Type.Optional(batchTexts),
   query_prefix: Type.Optional(queryPrefix),
   passage_prefix: Type.Optional(passagePrefix),
+  query_input_type: Type.Optional(queryInputType),
+  passage_input_type: Type.Optional(passageInputType),
   modalities: Type.Optional(modes),
   prices: Type.Optional(priced),
 });
@@ -126,6 +139,8 @@ export const modelUpdateSchema = strict({
   batch_texts: Type.Optional(orNull(batchTexts)),
   query_prefix: Type.Optional(orNull(queryPrefix)),
   passage_prefix: Type.Optional(orNull(passagePrefix)),
+  query_input_type: Type.Optional(orNull(queryInputType)),
+  passage_input_type: Type.Optional(orNull(passageInputType)),
   modalities: Type.Optional(modes),
   prices: Type.Optional(orNull(priced)),
 });

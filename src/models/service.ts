@@ -87,6 +87,8 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
           timeoutSeconds: input.timeout_seconds ?? null,
           ...{ kind: input.kind ?? null, dimensions: input.dimensions ?? null, batchTexts: input.batch_texts ?? null },
           ...{ queryPrefix: input.query_prefix ?? null, passagePrefix: input.passage_prefix ?? null },
+          queryInputType: input.query_input_type ?? null,
+          passageInputType: input.passage_input_type ?? null,
           modalities: input.modalities ?? ['text'],
           inputPrice: input.prices?.input ?? null,
           outputPrice: input.prices?.output ?? null,
@@ -109,8 +111,11 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
         if (change.name !== undefined && change.name !== row.name)
           await requireFreeName(tx, caller, change.name, row.id);
         const values = changed(secrets, row, change);
-        const { batchTexts: batch_texts, queryPrefix: query_prefix, passagePrefix: passage_prefix } = values;
-        requireKind({ ...values, batch_texts, query_prefix, passage_prefix });
+        requireKind({
+          ...values,
+          ...{ batch_texts: values.batchTexts, query_prefix: values.queryPrefix, passage_prefix: values.passagePrefix },
+          ...{ query_input_type: values.queryInputType, passage_input_type: values.passageInputType },
+        });
         await onChanged(tx, row);
         return store.updateModel(tx, row, values, clock.now());
       });
@@ -199,6 +204,8 @@ function changed(secrets: Secrets, row: ModelRow, change: ModelUpdate): store.Mo
     batchTexts: change.batch_texts === undefined ? row.batchTexts : change.batch_texts,
     queryPrefix: change.query_prefix === undefined ? row.queryPrefix : change.query_prefix,
     passagePrefix: change.passage_prefix === undefined ? row.passagePrefix : change.passage_prefix,
+    queryInputType: change.query_input_type === undefined ? row.queryInputType : change.query_input_type,
+    passageInputType: change.passage_input_type === undefined ? row.passageInputType : change.passage_input_type,
     modalities: change.modalities ?? row.modalities,
     inputPrice: prices?.input ?? null,
     outputPrice: prices?.output ?? null,

@@ -6,6 +6,8 @@ type EmbeddingService = {
   url: string;
   /** Texts that were embedded, in order. */
   texts: string[];
+  /** The bodies of all requests for vectors. */
+  bodies: Record<string, unknown>[];
   /** The number of texts in each request. */
   batches: number[];
   /** While set, every request returns this status. */
@@ -25,11 +27,12 @@ type EmbeddingService = {
   close(): Promise<void>;
 };
 
-/** A local server for OpenAI's `/v1/embeddings`. Its vectors have 64 dimensions, folded from the lexical ones. */
+/** A local server for OpenAI's `/v1/embeddings` and Cohere's `/v1/embed`. Its vectors have 64 dimensions, folded from the lexical ones. */
 export async function startEmbeddingService(): Promise<EmbeddingService> {
   const embedder = lexicalEmbedder();
   const service = {
     texts: [] as string[],
+    bodies: [] as Record<string, unknown>[],
     batches: [] as number[],
     broken: undefined as number | undefined,
     alter: undefined as EmbeddingService['alter'],
@@ -48,7 +51,10 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
       response.end('{"error":{"message":"down"}}');
       return;
     }
-    const { input } = JSON.parse(Buffer.concat(parts).toString()) as { input: string[] };
+    const body = JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>;
+    const isCohere = request.url?.endsWith('/embed') === true;
+    service.bodies.push(body);
+    const input = (isCohere ? body.texts : body.input) as string[];
     const { silentOn, refusedOn } = service;
     if (refusedOn !== undefined && input.some((text) => text.includes(refusedOn))) {
       service.refused += 1;
@@ -69,7 +75,7 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
       return { object: 'embedding', index, embedding: folded };
     });
     service.alter?.(data);
-    response.end(JSON.stringify({ object: 'list', data, model: 'test' }));
+    response.end(JSON.stringify(isCohere ? cohereResponse(input, data) : { object: 'list', data, model: 'test' }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return Object.assign(service, {
@@ -84,4 +90,11 @@ export async function startEmbeddingService(): Promise<EmbeddingService> {
       await new Promise((resolve) => server.close(resolve));
     },
   });
+}
+
+/** As Cohere documents it: the vectors in the order of the texts, under the type that was asked for. */
+function cohereResponse(texts: string[], data: { embedding: number[] }[]): object {
+  const embeddings = { float: data.map(({ embedding }) => embedding) };
+  const meta = { api_version: { version: '2' }, billed_units: { input_tokens: 7 } };
+  return { id: 'request', response_type: 'embeddings_by_type', embeddings, texts, meta };
 }

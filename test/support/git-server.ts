@@ -12,7 +12,7 @@ type Access = { authorization?: string };
 export async function startGitServer({ authorization }: Access = {}) {
   const root = mkdtempSync(join(tmpdir(), 'quarry-git-'));
   const work = join(root, 'repository');
-  const traffic = { sent: 0, requests: 0, headers: [] as (string | undefined)[] };
+  const traffic = { sent: 0, requests: 0, headers: [] as (string | undefined)[], asked: '' };
   const git = (...args: string[]) =>
     execFileSync('git', args, {
       cwd: work,
@@ -61,6 +61,9 @@ export async function startGitServer({ authorization }: Access = {}) {
     });
     child.stdin.on('error', () => {});
     request.pipe(child.stdin);
+    request.on('data', (chunk: Buffer) => {
+      traffic.asked += chunk.toString();
+    });
     let head = Buffer.alloc(0);
     let isBody = false;
     child.stdout.on('data', (chunk: Buffer) => {

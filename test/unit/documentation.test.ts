@@ -98,3 +98,59 @@ test('panels within a row of tabs stay where they are', () => {
     '<div role="tablist"><h3 role="tab" id="t1" aria-controls="p1">First question</h3><div role="tabpanel" id="p1" aria-labelledby="t1"><p>First reply to it.</p></div></div>';
   assert.equal(markdownOf(accordion), '### First question\n\nFirst reply to it.');
 });
+
+test('code of which each line is a box is one block, without line numbers', () => {
+  const lines = ['int main(void)', '{', '    return 0;', '}'].map(
+    (code, at) => `<div class="line"><a id="l${at}"></a><span class="lineno">    ${at + 1}</span>${code}</div>`,
+  );
+  assert.equal(
+    markdownOf(`<div class="fragment">${lines.slice(0, 1).join('')}
+      <div class="foldopen">${lines.slice(1).join('\n')}</div></div>`),
+    '```\nint main(void)\n{\n    return 0;\n}\n```',
+  );
+});
+
+test('a section within an item of a list is written below its heading, and not as an item', () => {
+  const section = (name: string): string =>
+    `<li><section class="detail"><h3>${name}</h3><div>Reads the <i>log</i>.</div><dl><dt>Returns:</dt><dd>a page</dd></dl></section></li>`;
+  const written = (name: string): string => `### ${name}\n\nReads the *log*.\n\n- **Returns:**\n    - a page`;
+  assert.equal(
+    markdownOf(`<ul><li><section><h2>Methods</h2><ul>${section('read')}${section('skip')}</ul></section></li></ul>`),
+    `## Methods\n\n${written('read')}\n\n${written('skip')}`,
+  );
+});
+
+test('a date that only its style sets apart from the heading before it is a word of its own', () => {
+  assert.equal(
+    markdownOf(
+      '<h2 id="v12">harbour 1.2.0<small>2026-03-01</small><a class="anchor" href="#v12"></a></h2><p>Faster.</p>',
+    ),
+    '## harbour 1.2.0 2026-03-01\n\nFaster.',
+  );
+});
+
+test('a manual keeps the types and the notes that it names more than once', () => {
+  const method = (type: string, name: string): string =>
+    `<div class="col-first"><code><a href="${type}.html">${type}</a></code></div>
+     <div class="col-second"><code><a href="#${name}">${name}</a>()</code></div>
+     <div class="col-last">Returns a copy, so that changes of the caller are not seen.</div>`;
+  const html = `<html><head><title>Ship (Harbour 2.1 API)</title><meta name="generator" content="javadoc/JavadocWriter"></head>
+    <body><main><h1>Class Ship</h1><p>${'A ship lies at one berth at a time. '.repeat(60)}</p><section><h2>Method Summary</h2><div class="summary-table">
+    ${method('Mast', 'mast') + method('Anchor', 'bower') + method('Anchor', 'kedge')}</div></section>
+    <section class="promotion-rules"><h2>Promotion rules</h2><p>${'A ship of the second class moves up after a year. '.repeat(20)}</p></section>
+    <section><h2>Example</h2><pre>Ship ship = harbour.find("Sigrid", Flag.NORWAY);</pre><p>Again, with another flag:</p>
+    <pre>Ship ship = harbour.find("Sigrid", Flag.NORWAY);</pre></section></main></body></html>`;
+  const { markdown, pageType } = parsePage({
+    bytes: Buffer.from(html),
+    contentType: 'text/html; charset=utf-8',
+    url: 'https://docs.example/api/Ship.html',
+  });
+  assert.equal(pageType, 'documentation');
+  assert.deepEqual(
+    ['`Mast`', '`Anchor`', 'changes of the caller', 'harbour.find', '## Promotion rules'].map(
+      (text) => markdown.split(text).length - 1,
+    ),
+    [1, 2, 3, 2, 1],
+    markdown,
+  );
+});

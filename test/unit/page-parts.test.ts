@@ -210,3 +210,61 @@ test('shortcodes of a page builder are not text, except in code', () => {
     includes(markdown, ['The pier of', 'quay number 2', '`[vc_row]`', '[1', 'see below'], ['vc_column', 'full_width']);
   }
 });
+
+const readCollection = (inner: string): string =>
+  read(
+    `<html><head><title>Anchors</title><meta property="og:type" content="website"></head><body class="collection">${chrome}<main>
+      <h1>Anchors</h1>${inner}</main></body></html>`,
+    'https://shop.test/collections/anchors',
+    'collection',
+  );
+
+/** Cards with a price each, which make a page a collection. */
+const cards = (count: number, write: (name: string) => string): string =>
+  Array.from({ length: count }, (_unused, at) => write(`Anchor ${'ABCDEFGHIJKLMN'[at]}`)).join('');
+
+test('entries of a list that are links of a few words are kept, buttons that repeat are not', () => {
+  const markdown = readCollection(
+    cards(
+      9,
+      (name) =>
+        `<div class="row"><div class="maker"><a href="/${name.at(-1)}">${name}</a></div><div>$35.00</div><p>Holds well in sand and mud.</p><div class="more"><a href="/${name.at(-1)}">Learn more</a></div></div>`,
+    ),
+  );
+  includes(markdown, ['Anchor A', 'Anchor E', 'Anchor I'], ['Learn more']);
+});
+
+const plainCards = cards(12, (name) => `<div class="card"><h3>${name} of steel</h3><p>$35.00</p></div>`);
+
+test('cards that are named like boxes beside a text are kept if they are a list, a few such boxes are not', () => {
+  const promo = (name: string): string =>
+    `<div class="promo"><h3><a href="/${name.at(-1)}">${name} for large ships</a></h3><p>$35.00</p></div>`;
+  includes(readCollection(plainCards + cards(10, promo)), ['L of steel', 'A for large ships', 'J for large ships']);
+  includes(readCollection(plainCards + cards(3, promo)), ['L of steel'], ['A for large ships']);
+});
+
+test('a card is not left out because of the subjects that WordPress writes into its class', () => {
+  const post = (name: string): string =>
+    `<article class="post-7 product type-product hentry tag-new-partner"><h2>${name} for large ships</h2><p>$35.00</p></article>`;
+  includes(readCollection(plainCards + cards(4, post)), ['L of steel', 'A for large ships', 'D for large ships']);
+});
+
+test('the part of a product page with its title is kept, whatever its name', () => {
+  const markdown = read(
+    `<html><head><title>Sea anchor</title><meta property="og:type" content="product"></head><body>${chrome}<main>
+      <div class="gallery">${paragraphs('anchor', 6)}</div>
+      <div class="sidebar"><h1>Sea anchor</h1><p>$49.50</p><p>Folds into a bag of its own.</p><button>Add to cart</button></div>
+      <div class="sidebar"><p>${sentence('newsletter')}</p></div></main></body></html>`,
+    'https://shop.test/products/sea-anchor',
+    'product',
+  );
+  includes(markdown, ['anchor number 6', 'Folds into a bag'], ['newsletter of']);
+});
+
+test('a condition that several offers share stays in each, a copy of an offer is left out', () => {
+  const offer = (name: string): string =>
+    `<li><h3>${name} for half the price</h3><p>Not valid together with other offers of the harbour.</p></li>`;
+  const markdown = readService(`<ul>${offer('Towing')}${offer('Mooring')}${offer('Pilots')}</ul>
+    <ul class="for-phones"><li><p>Not valid together with other offers of the harbour.</p></li></ul>`);
+  assert.equal(markdown.split('Not valid together').length - 1, 3, markdown);
+});

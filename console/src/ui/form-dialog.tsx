@@ -17,6 +17,8 @@ export type FieldSpec = {
   placeholder?: string;
   /** If it is emptied in a change, it is sent as null instead of being left out. */
   clearable?: boolean;
+  /** Whether the other values call for it. If not, it is neither shown nor sent. */
+  when?: (values: Record<string, string>) => boolean;
 };
 
 /** The fields of what has only a name. */
@@ -49,9 +51,10 @@ export function FormDialog({
   const [values, setValues] = useState<Record<string, string>>(() =>
     Object.fromEntries(fields.map((field) => [field.name, toText(field, initial[field.name])])),
   );
+  const called = fields.filter(({ when }) => when === undefined || when(values));
   const save = useAction(async () => {
     const body: Body = {};
-    for (const field of fields) {
+    for (const field of called) {
       const text = values[field.name] ?? '';
       if (isChange && text === toText(field, initial[field.name])) continue;
       if (text !== '') body[field.name] = toValue(field, text);
@@ -60,7 +63,7 @@ export function FormDialog({
     await onSubmit(body);
     onClose();
   });
-  const shown = fields.map(({ name }) => name);
+  const shown = called.map(({ name }) => name);
   return (
     <Dialog title={title} onClose={onClose}>
       {lead === undefined ? null : <p className="faint">{lead}</p>}
@@ -72,7 +75,7 @@ export function FormDialog({
         onSubmit={() => save.run()}
         onCancel={onClose}
       >
-        {fields.map((field) => (
+        {called.map((field) => (
           <SpecField
             key={field.name}
             field={field}

@@ -17,6 +17,7 @@ type OpenAiOptions = {
   apiKey?: string;
   model: string;
   dimensions: number;
+  wire?: Wire;
   requestsPerMinuteMax?: number;
   /** The maximum number of texts in one request. */
   batchTexts?: number;
@@ -63,7 +64,7 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
       texts.length === 0
         ? Promise.resolve([])
         : trace(`embeddings ${options.model}`, { kind: 'client', attributes }, async () => {
-            const { vectors } = await request(texts.map(sentText), signal);
+            const { vectors } = await request(texts.map(sentText), { signal });
             return vectors;
           }),
   };
@@ -74,7 +75,40 @@ export function sentText(text: string): string {
   return text.slice(0, textCharactersMax).toWellFormed() || ' ';
 }
 
-export type EmbeddingRequest = (texts: string[], signal?: AbortSignal, tries?: number) => Promise<Embedded>;
+/** `inputType`: what the service is told that the texts are, such as `query`. */
+type RequestOptions = { inputType?: string | undefined; signal?: AbortSignal | undefined; tries?: number };
+export type EmbeddingRequest = (texts: string[], of?: RequestOptions) => Promise<Embedded>;
+
+/** How a service takes texts and returns vectors. */
+type Wire = {
+  path: string;
+  body(model: string, texts: string[], inputType: string | undefined): object;
+  /** The vectors of a response, each with the index of its text or in their order. */
+  rows(data: unknown): unknown;
+  tokens(data: unknown): number | undefined;
+};
+
+const openAiWire: Wire = {
+  path: 'embeddings',
+  // Without `encoding_format`, all services return numbers. Voyage refuses `float`.
+  body: (model, input, inputType) => ({ model, input, ...(inputType === undefined ? {} : { input_type: inputType }) }),
+  rows: (data) => (isRecord(data) ? data.data : undefined),
+  tokens: readTokens,
+};
+
+/** Cohere's own API (version 2), which requires the type of the texts. */
+export const cohereWire: Wire = {
+  path: 'embed',
+  body: (model, texts, inputType) => ({ model, texts, input_type: inputType, embedding_types: ['float'] }),
+  rows(data) {
+    const vectors = isRecord(data) && isRecord(data.embeddings) ? data.embeddings.float : undefined;
+    return Array.isArray(vectors) ? vectors.map((embedding: unknown) => ({ embedding })) : undefined;
+  },
+  tokens(data) {
+    const units = isRecord(data) && isRecord(data.meta) ? data.meta.billed_units : undefined;
+    return isRecord(units) ? countOf(units.input_tokens) : undefined;
+  },
+};
 
 /** Requests to such a service, repeated while that may help. Throws EmbeddingError, or the signal's reason. */
 export function openAiEmbeddings(options: OpenAiOptions): EmbeddingRequest {
@@ -82,17 +116,18 @@ export function openAiEmbeddings(options: OpenAiOptions): EmbeddingRequest {
   const agent = options.agent ?? openServiceAgent(options.resolve);
   const pace = pacer(options.requestsPerMinuteMax ?? 3_000, sleep);
 
-  return async (texts, signal, tries = triesMax) => {
+  return async (texts, { inputType, signal, tries = triesMax } = {}) => {
     for (let done = 1; ; done++) {
       await pace(signal);
-      const outcome = await post(options, agent(), texts, signal).catch((error: unknown) => ({
+      const outcome = await post(options, agent(), { texts, inputType, signal }).catch((error: unknown) => ({
         retryMs: 500 * 2 ** done,
-        reason: 'The embedding service cannot be reached.',
+        reason: `The embedding service ${isTimeout(error) ? 'did not respond in time' : 'cannot be reached'}.`,
         cause: error,
       }));
       if ('vectors' in outcome) return outcome;
       signal?.throwIfAborted();
-      if (done === tries || outcome.retryMs === undefined)
+      // What waits for a service that was silent for so long tries again later: other work may use its place meanwhile.
+      if (done === tries || outcome.retryMs === undefined || isTimeout(outcome.cause))
         throw new EmbeddingError(outcome.reason, {
           ...{ cause: outcome.cause, mayPass: outcome.retryMs !== undefined, wasCharged: 'wasRead' in outcome },
           ...('status' in outcome ? { status: outcome.status } : {}),
@@ -105,25 +140,25 @@ export function openAiEmbeddings(options: OpenAiOptions): EmbeddingRequest {
 async function post(
   options: OpenAiOptions,
   dispatcher: Dispatcher,
-  texts: string[],
-  signal: AbortSignal | undefined,
+  { texts, inputType, signal }: Pick<RequestOptions, 'inputType' | 'signal'> & { texts: string[] },
 ): Promise<Embedded | (ServiceFailure & { wasRead?: true })> {
+  const { model, dimensions, wire = openAiWire } = options;
   const timeout = AbortSignal.timeout(options.timeoutMs ?? 30_000);
   const body = await postToService({
-    url: `${options.baseUrl.replace(/\/+$/, '')}/embeddings`,
+    url: `${options.baseUrl.replace(/\/+$/, '')}/${wire.path}`,
     dispatcher,
     name: 'embedding service',
     apiKey: options.apiKey,
-    body: { model: options.model, input: texts, encoding_format: 'float' },
-    responseBytesMax: otherBytesMax + texts.length * options.dimensions * numberBytesMax,
+    body: wire.body(model, texts, inputType),
+    responseBytesMax: otherBytesMax + texts.length * dimensions * numberBytesMax,
     signal: signal ? AbortSignal.any([timeout, signal]) : timeout,
   });
   if (typeof body !== 'string') return body;
-  const read = readVectors(body, texts.length, options.dimensions);
+  const read = readVectors(body, texts.length, dimensions, wire);
   return 'vectors' in read ? read : { ...read, wasRead: true };
 }
 
-function readVectors(body: string, count: number, dimensions: number): Embedded | ServiceFailure {
+function readVectors(body: string, count: number, dimensions: number, wire: Wire): Embedded | ServiceFailure {
   const wrong = (reason: string): ServiceFailure => ({
     retryMs: undefined,
     reason,
@@ -131,7 +166,7 @@ function readVectors(body: string, count: number, dimensions: number): Embedded 
   });
   const data = parseServiceJson(body);
   if (data === undefined) return wrong('The embedding service did not return JSON.');
-  const rows = isRecord(data) ? data.data : undefined;
+  const rows = wire.rows(data);
   if (!Array.isArray(rows) || rows.length !== count)
     return wrong('The embedding service returned a different number of vectors than texts.');
   const vectors = new Array<Float32Array | undefined>(count).fill(undefined);
@@ -147,14 +182,21 @@ function readVectors(body: string, count: number, dimensions: number): Embedded 
   }
   const complete = vectors.filter((vector) => vector !== undefined);
   if (complete.length < count) return wrong('The embedding service returned a vector twice.');
-  return { vectors: complete, tokens: readTokens(data) };
+  return { vectors: complete, tokens: wire.tokens(data) };
 }
 
 /** The tokens that a service reports; undefined unless that is a count. */
 export function readTokens(data: unknown): number | undefined {
   const usage = isRecord(data) && isRecord(data.usage) ? data.usage : {};
-  const tokens = usage.prompt_tokens ?? usage.total_tokens;
-  return Number.isSafeInteger(tokens) && (tokens as number) >= 0 ? (tokens as number) : undefined;
+  return countOf(usage.prompt_tokens ?? usage.total_tokens);
+}
+
+function countOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TimeoutError';
 }
 
 /** Delays requests so that they start no closer together than the rate allows. */

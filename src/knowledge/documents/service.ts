@@ -100,11 +100,13 @@ export function createDocumentService(deps: DocumentDeps) {
       return show(caller, id);
     },
 
-    /** Starts replacing a document's content. An absent title or metadata keeps its value. */
+    /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
     async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
       const document = await get(caller, id);
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      if ((input.content === undefined) === (input.file === undefined)) {
+      const given = [input.content, input.file].filter((each) => each !== undefined).length;
+      const isNamed = input.acl === undefined && (input.title !== undefined || input.metadata !== undefined);
+      if (given > 1 || (given === 0 && !isNamed)) {
         const fields = ['content', 'file'].map((field) => ({
           field,
           message: 'exactly one of content and file is required',

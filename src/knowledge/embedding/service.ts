@@ -18,6 +18,8 @@ type EmbeddingDeps = {
 /** How far the vectors of a source are, and what they have used. */
 export type EmbeddingStatus = {
   row: store.EmbedderRow | undefined;
+  /** Whether documents wait for vectors, or searches for those of the embedder that is named. */
+  isRunning: boolean;
   documents: number;
   done: number;
   estimate: { embedder: string; documents: number; tokens: number; cost: number | null } | undefined;
@@ -60,10 +62,21 @@ export function createEmbeddingService({ db, clock, base, open, queue }: Embeddi
     /** How far the vectors of a source are, and what those of another embedder would cost. */
     async status(caller: Caller, key: SourceKey, name: string | undefined): Promise<EmbeddingStatus> {
       const row = await store.findEmbedder(db, key);
-      const { documents, done } = await store.measureSource(db, key, row?.space ?? base.model);
-      return { row, documents, done, estimate: name === undefined ? undefined : await estimate(caller, key, name) };
+      const { documents, done, waiting } = await store.measureSource(db, key, row?.space ?? base.model);
+      const isRunning = waiting > 0 || (row !== undefined && (!isServing(row) || (await hasMoved(caller, row))));
+      const estimated = name === undefined ? undefined : await estimate(caller, key, name);
+      return { row, isRunning, documents, done, estimate: estimated };
     },
   };
+
+  /** Whether the model of the embedder now has another space, or cannot be used, which no job has noticed yet. */
+  async function hasMoved(caller: Caller, { name, space, pending }: store.EmbedderRow): Promise<boolean> {
+    if (!pending || name === null) return false;
+    const found = await open(caller, name, { origin: caller }).catch((error: unknown) => {
+      if (!(error instanceof AppError)) throw error;
+    });
+    return found?.model !== space;
+  }
 
   async function estimate(caller: Caller, key: SourceKey, name: string): Promise<EmbeddingStatus['estimate']> {
     const { model, prices } = await open(caller, name, { origin: caller });
@@ -77,6 +90,10 @@ export function createEmbeddingService({ db, clock, base, open, queue }: Embeddi
 /** What a text is likely to need, and what a chunk has beyond its text: its title and headings. */
 const bytesPerToken = 4;
 const tokensPerChunk = 16;
+
+function isServing(row: store.EmbedderRow): boolean {
+  return row.name === row.servingName && row.space === row.servingSpace;
+}
 
 function requireOperator(caller: Caller): void {
   if (!canSeeWholeApp(caller)) throw new AppError('forbidden', 'Only a secret key or a developer sets embedder.');

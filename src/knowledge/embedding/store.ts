@@ -183,12 +183,16 @@ export async function serveEmbedder(
     where app_id = ${appId} and source_id = ${sourceId}`;
 }
 
-/** The documents of a source, those with vectors of the model, and the texts of the others. */
+/** The documents of a source, those with vectors of the model, those that may still get them, and the texts of all others. */
 export async function measureSource(db: Db, { appId, sourceId }: SourceKey, model: string) {
-  const [row] = await db<[{ documents: number; done: number; bytes: number; chunks: number }]>`
-    select count(*) as documents, count(*) filter (where embedding_model = ${model}) as done,
-      coalesce(sum(total_size) filter (where embedding_model is distinct from ${model}), 0)::bigint as bytes,
-      coalesce(sum(chunk_count) filter (where embedding_model is distinct from ${model}), 0)::bigint as chunks
-    from knowledge_documents where app_id = ${appId} and source_id = ${sourceId}`;
+  const lacks = db`d.embedding_model is distinct from ${model}`;
+  const [row] = await db<[{ documents: number; done: number; waiting: number; bytes: number; chunks: number }]>`
+    select count(*) as documents, count(*) filter (where d.embedding_model = ${model}) as done,
+      count(*) filter (where ${lacks} and (r.document_id is null or r.retry_at is not null)) as waiting,
+      coalesce(sum(d.total_size) filter (where ${lacks}), 0)::bigint as bytes,
+      coalesce(sum(d.chunk_count) filter (where ${lacks}), 0)::bigint as chunks
+    from knowledge_documents d
+    left join knowledge_embedding_refusals r on r.app_id = d.app_id and r.document_id = d.id and r.model = ${model}
+    where d.app_id = ${appId} and d.source_id = ${sourceId}`;
   return row;
 }

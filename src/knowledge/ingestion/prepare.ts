@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto';
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import { type OcrReport, type ParsedDocument, ParseError } from '../../content/parse/types.ts';
+import type { Db } from '../../db/database.ts';
 import { storableText } from '../../db/text.ts';
 import { defined } from '../../lib/defined.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
-import { findDocumentById } from '../documents/store.ts';
+import { findDocumentById, readTextWithFragments } from '../documents/store.ts';
 import {
   type DocumentFacts,
   embedChunks,
@@ -127,6 +128,29 @@ export function withNewId(ready: PreparedInput): PreparedInput {
   return ready.replaces ? ready : { ...ready, facts: { ...ready.facts, id: newUuid() } };
 }
 
+/** The text that a document has, to be written again with another title or other metadata, and the version that had it. */
+export async function prepareAgain(
+  deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
+  source: SourceRow,
+  { documentId, title, metadata }: { documentId: string; title: string | null; metadata: Input['metadata'] },
+  signal: AbortSignal,
+): Promise<{ ready: PreparedInput; version: number }> {
+  const document = await findDocumentById(deps.db, source.appId, documentId);
+  const stored = await readTextWithFragments(deps.db, source.appId, documentId);
+  if (!document || !stored) throw new DocumentDeleted();
+  const { contentType, fileId, bytesHash, sourceUrl, seenBy, version } = document;
+  const { truncated, reader } = document.metadata as Pick<TextInput, 'truncated' | 'reader'>;
+  const ready = await prepareInput(deps, source, {
+    ...{ documentId, contentType, fileId, bytesHash, sourceUrl, seenBy, truncated, reader, metadata, signal },
+    title: title ?? document.title,
+    text: stored.content.toString(),
+    bytes: stored.content.length,
+    pages: 1,
+    ...(stored.fragments && { fragments: stored.fragments }),
+  });
+  return { ready, version };
+}
+
 type ReadOptions = { signal: AbortSignal; onProgress?: (done: number, total: number) => void };
 
 /** Parses the input, then chunks and embeds its text. Throws ParseError. */
@@ -182,6 +206,15 @@ export function describeFailure(error: unknown): IngestionError | undefined {
   if (error instanceof Error && error.name === 'BlobMissing')
     return { code: 'extraction_failed', message: 'The contents of the file are missing.' };
   return undefined;
+}
+
+/** Somebody else has written the document meanwhile. */
+export class ChangedMeanwhile extends Error {}
+
+/** Throws if the version that this transaction has just replaced is not the one that was read. */
+export async function requireNext(tx: Db, appId: string, documentId: string, read: number): Promise<void> {
+  const now = await findDocumentById(tx, appId, documentId);
+  if (now === undefined || now.version > read + 1) throw new ChangedMeanwhile();
 }
 
 /** The document to be replaced was deleted meanwhile. */

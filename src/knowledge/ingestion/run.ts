@@ -12,13 +12,16 @@ import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from './deps.t
 import { FollowersChanged, isPush, takeFollowers, takeRead } from './followers.ts';
 import { ItemContents } from './item-contents.ts';
 import {
+  ChangedMeanwhile,
   DocumentDeleted,
   describeFailure,
   documentBytesMax,
   hashBytes,
   type Input,
   type PreparedInput,
+  prepareAgain,
   readDocument,
+  requireNext,
   withNewId,
 } from './prepare.ts';
 import { type Reading, readAhead, startReading, writtenMax } from './read-ahead.ts';
@@ -242,6 +245,8 @@ export class IngestionRun {
     { contents, signal }: { contents?: ItemContents; signal?: AbortSignal } = {},
   ): Promise<ItemWork> {
     const { db } = this.deps;
+    // The text is read when it is written: what is queued before may change it.
+    if (item.fileId === null && item.size === null) return { kind: 'keep' };
     try {
       const input = await this.#readInput(source, item, contents ?? new ItemContents(db, [item]));
       if (item.dedupe) {
@@ -327,6 +332,8 @@ export class IngestionRun {
     switch (work.kind) {
       case 'fail':
         return this.commit((tx) => store.finishItem(tx, item, 'failed', { error: work.error }));
+      case 'keep':
+        return this.#writeAgain(source, item);
       case 'reuse':
         return this.#reuse(source, item, work.documentId);
       case 'write':
@@ -351,6 +358,24 @@ export class IngestionRun {
       const results = writes.map((write) => ({ ordinal: write.item.ordinal, result: resultOf(write) }));
       await store.finishItems(tx, appId, id, results);
     });
+  }
+
+  /** Writes the text that the document has with another title or other metadata. */
+  async #writeAgain(source: SourceRow, item: ItemRow): Promise<void> {
+    const { documentId, title, metadata } = item;
+    if (documentId === null) throw new Error('An item without contents names a document.');
+    try {
+      const { ready, version } = await prepareAgain(this.deps, source, { documentId, title, metadata }, this.signal);
+      const result = resultOf(ready);
+      await this.write(source, [ready], async (tx) => {
+        await requireNext(tx, source.appId, documentId, version);
+        await store.finishItem(tx, item, 'done', result);
+      });
+    } catch (error) {
+      // A program that synchronises has just written another text.
+      if (error instanceof ChangedMeanwhile) return this.#writeAgain(source, item);
+      throw error;
+    }
   }
 
   /** Uses a document with the same bytes, or writes another one if its readers have changed meanwhile. */
@@ -434,6 +459,7 @@ type ItemReading = Reading<ItemRow, ItemWork>;
 
 type ItemWork =
   | { kind: 'write'; ready: PreparedInput }
+  | { kind: 'keep' }
   | { kind: 'reuse'; documentId: string }
   | { kind: 'fail'; error: IngestionError };
 

@@ -144,6 +144,8 @@ export function createIngestService(deps: IngestDeps) {
     const none = { content: null, isText: false, contentType: null, filename: null, fileId: null };
     if (input.content)
       return { ...common, ...none, ...(await readContent(input.content, `${at}content.data`, caller.appId)) };
+    // The document keeps its text.
+    if (input.file === undefined && document) return { ...common, ...none, title: input.title ?? null };
     const field = `${at}file`;
     const fileId = await requireDocumentFile(db, caller, input.file ?? '', field);
     if (readers !== undefined) await permissions.requireNoMoreReaders(db, source.appId, fileId, readers, field);

@@ -19,6 +19,8 @@ const timeoutMs = 60 * 60_000;
 const filesPerPage = 500;
 /** Contents that are fetched in one request and held in memory until they are written. */
 const blobsPerRequest = 50;
+/** Contents that are known to be too large, which no later pull fetches again. */
+const tooLargeMax = 10_000;
 const externalIdCharactersMax = 500;
 const patterns = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: 100, description }));
 
@@ -101,7 +103,7 @@ async function pullBranch(run: IngestionRun, source: SourceRow, repository: Repo
   // Whatever decides which files there are.
   const { branch, include_paths: included, exclude_paths: excluded } = given;
   const scope = hashOf(JSON.stringify([source.payload?.url, branch, included, excluded]));
-  const before = source.pullState ?? {};
+  const before = (source.pullState ?? {}) as Partial<PullState>;
   run.note({ commit });
   if (before.commit === commit && before.scope === scope && source.heldDeletions === null) {
     run.stats.unchanged = await run.commit((tx) => listing.markSeenAgain(tx, key, run.id));
@@ -111,15 +113,21 @@ async function pullBranch(run: IngestionRun, source: SourceRow, repository: Repo
   const pull = new ListingPull(run, source);
   // Before the first document is written, so that a repository beyond the bound changes nothing.
   await requireFewFiles(repository, given);
+  const large: LargeContents = { known: new Set(before.too_large), found: new Set() };
   for await (const page of pagesOf(matching(repository, given))) {
     const entries = page.map((file) => ({ ...file, id: idOf(file.path), version: file.blob }));
     const changed = await pull.findChanged(entries);
     for (let at = 0; at < changed.length; at += blobsPerRequest)
-      await writeFiles(pull, repository, changed.slice(at, at + blobsPerRequest));
+      await writeFiles(pull, repository, changed.slice(at, at + blobsPerRequest), large);
   }
   await pull.deleteUnlisted();
-  await run.commit((tx) => listing.setPullState(tx, key, { commit, scope }));
+  const state: PullState = { commit, scope, too_large: [...large.found].slice(0, tooLargeMax) };
+  await run.commit((tx) => listing.setPullState(tx, key, state));
 }
+
+type PullState = { commit: string; scope: string; too_large: string[] };
+/** Contents that were too large before, and those of this pull that are. */
+type LargeContents = { known: ReadonlySet<string>; found: Set<string> };
 
 async function requireFewFiles(repository: Repository, given: Given): Promise<void> {
   const most = given.max_files ?? filesDefault;
@@ -134,11 +142,11 @@ async function writeFiles(
   pull: ListingPull,
   repository: Repository,
   files: (RepositoryFile & { id: string; version: string })[],
+  { known, found }: LargeContents,
 ): Promise<void> {
-  const contents = await repository.readBlobs(
-    files.map(({ blob }) => blob),
-    documentBytesMax,
-  );
+  const unread = files.map(({ blob }) => blob).filter((blob) => !known.has(blob));
+  const contents = unread.length === 0 ? new Map() : await repository.readBlobs(unread, documentBytesMax);
+  for (const { blob } of files) if (contents.get(blob) === undefined) found.add(blob);
   await pull.write(
     files.map(({ id, version, path, blob }) => {
       const filename = path.slice(path.lastIndexOf('/') + 1);

@@ -2,7 +2,13 @@ import type { Transaction } from '../../db/database.ts';
 import { formatId } from '../../lib/ids.ts';
 import { removeDocument } from '../index/indexing.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
-import { describeFailure, type PreparedInput, prepareInput } from '../ingestion/prepare.ts';
+import {
+  ChangedMeanwhile,
+  describeFailure,
+  type PreparedInput,
+  prepareInput,
+  requireNext,
+} from '../ingestion/prepare.ts';
 import type { IngestionRun } from '../ingestion/run.ts';
 import { addError, addWritten } from '../ingestion/stats.ts';
 import { type IngestionError, insertPullRemoval } from '../ingestion/store.ts';
@@ -18,9 +24,6 @@ export type RestoreOrder =
 
 const stepsBatch = 200;
 const firstId = '00000000-0000-0000-0000-000000000000';
-
-/** Somebody else changed the document meanwhile; their change stays. */
-class ChangedMeanwhile extends Error {}
 
 /**
  * Brings back a version of a document, or a source as it was. Each document is one transaction, after which it is no
@@ -100,7 +103,7 @@ async function writeBack(run: IngestionRun, source: SourceRow, step: store.Resto
   const ready = await readBack(run, source, kept, aclId);
   await run.write(source, [{ ...ready, replaces: action === 'change' }], async (tx) => {
     if (action === 'create') await finishCreation(tx, key, kept);
-    else if (current !== null) await requireNext(tx, key, documentId, current);
+    else if (current !== null) await requireNext(tx, key.appId, documentId, current);
     await record(run, tx, ready);
   });
 }
@@ -132,13 +135,6 @@ async function finishCreation(tx: Transaction, key: SourceKey, { documentId, ext
   if (row?.version !== 1) throw new ChangedMeanwhile();
   await store.continueVersions(tx, key, documentId);
   if (externalId !== null) await deleteTombstone(tx, key, externalId);
-}
-
-/** Throws if the version that was just replaced is not the one that the step was planned for. */
-async function requireNext(tx: Transaction, { appId }: SourceKey, documentId: string, current: number): Promise<void> {
-  const [row] = await tx<{ version: number }[]>`
-    select version from knowledge_documents where app_id = ${appId} and id = ${documentId}`;
-  if (row === undefined || row.version > current + 1) throw new ChangedMeanwhile();
 }
 
 async function record(run: IngestionRun, tx: Transaction, ready: PreparedInput): Promise<void> {

@@ -110,6 +110,26 @@ test('a repository beyond the bounds ends with repository_too_large and deletes 
   assert.deepEqual([exceeded.status, exceeded.error?.code], ['failed', 'repository_too_large']);
 });
 
+test('a file of more than 100 MiB fails alone, and is not fetched again until it changes', async () => {
+  const repository = await startRepository();
+  repository.commit({ 'a.md': 'A.', 'huge.txt': 'x'.repeat(100 * 1024 * 1024 + 1) });
+  const blob = repository.git('rev-parse', 'HEAD:huge.txt').trim();
+  const source = await createSource(repository.url);
+  const failed = { url: 'huge.txt', code: 'file_too_large' };
+  const errorsOf = (pulled: Json) => (pulled.errors as (typeof failed)[]).map(({ url, code }) => ({ url, code }));
+  const first = await pull(source);
+  assert.deepEqual([first.status, first.documents, errorsOf(first)], ['succeeded', 1, [failed]]);
+  assert.ok(repository.traffic.asked.includes(blob));
+  repository.commit({ 'b.md': 'B.' });
+  repository.traffic.asked = '';
+  const second = await pull(source);
+  assert.deepEqual([second.status, second.documents, errorsOf(second)], ['succeeded', 1, [failed]]);
+  assert.ok(!repository.traffic.asked.includes(blob));
+  repository.commit({ 'huge.txt': 'It has become small.' });
+  assert.equal((await pull(source)).documents, 1);
+  assert.deepEqual(await paths(source), ['a.md', 'b.md', 'huge.txt']);
+});
+
 test('credentials reach the repository, wrong ones and missing branches are told apart, and redirects get none', async () => {
   const header = `Basic ${Buffer.from('x-access-token:s3cret').toString('base64')}`;
   const repository = await startRepository({ authorization: header });

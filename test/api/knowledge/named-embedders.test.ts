@@ -27,7 +27,14 @@ const app = knowledgeOf(server, { key });
 const org = world.org.id;
 beforeEach(() => {
   for (const each of [first, second])
-    Object.assign(each, { broken: undefined, alter: undefined, silentOn: undefined, texts: [], batches: [] });
+    Object.assign(each, {
+      broken: undefined,
+      alter: undefined,
+      silentOn: undefined,
+      texts: [],
+      batches: [],
+      bodies: [],
+    });
 });
 
 type Embedding = Record<string, unknown> & {
@@ -112,6 +119,9 @@ test('a model for embeddings is checked, and is no model that writes text', asyn
     [{ ...base, kind: 'rerank', dimensions: undefined, query_prefix: 'query: ' }, 'query_prefix'],
     [{ ...base, passage_prefix: '' }, 'passage_prefix'],
     [{ ...base, kind: 'speech' }, 'kind'],
+    [{ ...base, passage_input_type: 'a document' }, 'passage_input_type'],
+    [{ ...base, kind: 'rerank', dimensions: undefined, query_input_type: 'query' }, 'query_input_type'],
+    [{ ...base, kind: undefined, dimensions: undefined, provider: 'cohere' }, 'provider'],
   ];
   for (const [body, field] of cases) {
     const made = await api<{ error: { fields: { field: string }[] } }>('POST', '/api/v1/models', { key, body });
@@ -151,6 +161,8 @@ test('a source embeds with its model, whose calls are recorded and charged; othe
   const source = await createSource({ embedder });
   await app.push(source, '# Herons\n\nHerons stand in shallow water.');
   assert.equal(first.texts.length, 1);
+  const embedding = await embeddingOf(source);
+  assert.deepEqual([embedding.status, embedding.embedded], ['ready', 1]);
   assert.match((await search(source, 'herons in water')).data[0]?.content ?? '', /Herons stand/);
   assert.deepEqual(await spacesOf(source), [`openai:${embedder}:64`]);
   const calls = await api<{ data: Call[] }>('GET', `/api/v1/model_calls?model=${embedder}`, { key });
@@ -259,6 +271,41 @@ test('a model that does not respond delays only the sources that use it', async 
   await untilServing(waiting, silent.name);
 });
 
+test('however many models of an app do not respond, its sources with other models get their vectors', async () => {
+  // One more than the requests that an app may have to one model.
+  const silent = await Promise.all(Array.from({ length: 5 }, () => createModel(first.url, { timeout_seconds: 3_600 })));
+  const waiting = await Promise.all(silent.map(() => createSource()));
+  for (const source of waiting) await app.push(source, 'Bitterns boom unseen.');
+  first.silentOn = 'Bitterns';
+  for (const [i, source] of waiting.entries()) await name(source, silent[i]?.name ?? null);
+  await first.waitForOpenRequests(silent.length);
+  const other = await createModel(second.url);
+  const source = await createSource();
+  await app.push(source, 'Avocets sweep the mud.');
+  await name(source, other.name);
+  assert.equal((await untilServing(source, other.name)).embedded, 1);
+  assert.equal((await search(source, 'avocets in the mud')).vectors_unavailable, undefined);
+  first.silentOn = undefined;
+  for (const response of first.hanging.splice(0)) response.destroy();
+  for (const [i, each] of waiting.entries()) await untilServing(each, silent[i]?.name ?? null);
+});
+
+test('what a model does not respond to in time is sent once, and again when the retry of its source is due', async () => {
+  const { name: embedder } = await createModel(first.url, { timeout_seconds: 1 });
+  const source = await createSource();
+  await app.push(source, 'Bitterns boom unseen.');
+  first.silentOn = ' ';
+  first.hanging = [];
+  await name(source, embedder);
+  await until(async () => (await embeddingOf(source)).status === 'failed');
+  // The document, and a harmless text that tells whether that was the reason.
+  assert.equal(first.hanging.length, 2);
+  assert.match(String((await embeddingOf(source)).error), /did not respond in time/);
+  first.silentOn = undefined;
+  await embedDue();
+  assert.equal((await untilServing(source, embedder)).embedded, 1);
+});
+
 test('prefixes go before questions and passages, and another one for passages embeds all documents again', async () => {
   const prefixes = { query_prefix: 'query: ', passage_prefix: 'passage: ' };
   const { id, name: embedder } = await createModel(first.url, prefixes);
@@ -285,6 +332,64 @@ test('prefixes go before questions and passages, and another one for passages em
   assert.equal((await untilServing(source, embedder)).embedded, 1);
   assert.equal((await spacesOf(source)).length, 1);
   assert.deepEqual(first.texts, ['search_document: Ospreys carry fish.']);
+});
+
+test('an alias sends a question as the model that answers expects it', async () => {
+  const one = await createModel(first.url, { model: 'twin', query_prefix: 'ask: ' });
+  const other = await createModel(second.url, { model: 'twin', query_prefix: 'question: ' });
+  const alias = { name: 'twins', models: [one.name, other.name] };
+  assert.equal((await api('POST', '/api/v1/model_aliases', { key, body: alias })).status, 201);
+  const source = await createSource({ embedder: 'twins' });
+  await app.push(source, 'Coots squabble.');
+  await search(source, 'who squabbles');
+  first.broken = 503;
+  assert.equal((await search(source, 'who quarrels')).vectors_unavailable, undefined);
+  assert.deepEqual(first.texts, ['Coots squabble.', 'ask: who squabbles']);
+  assert.deepEqual(second.texts, ['question: who quarrels']);
+});
+
+test('a service is told what is a question and what is a passage, as Voyage takes it and as Cohere does', async () => {
+  const types = { query_input_type: 'query', passage_input_type: 'document' };
+  const voyage = await createModel(first.url, { ...types, model: 'voyage-3.5' });
+  const cohere = await createModel(second.url, { provider: 'cohere', model: 'embed-v4.0', key: 'own' });
+  for (const { name: embedder } of [voyage, cohere]) {
+    const source = await createSource({ embedder });
+    await app.push(source, 'Grebes dance.');
+    assert.equal((await search(source, 'grebes dance')).data.length, 1);
+  }
+  const model = 'voyage-3.5';
+  assert.deepEqual(first.bodies, [
+    { model, input: ['Grebes dance.'], input_type: 'document' },
+    { model, input: ['grebes dance'], input_type: 'query' },
+  ]);
+  const asked = { model: 'embed-v4.0', embedding_types: ['float'] };
+  assert.deepEqual(second.bodies, [
+    { ...asked, texts: ['Grebes dance.'], input_type: 'search_document' },
+    { ...asked, texts: ['grebes dance'], input_type: 'search_query' },
+  ]);
+  const calls = await api<{ data: Call[] }>('GET', `/api/v1/model_calls?model=${cohere.name}`, { key });
+  assert.deepEqual(
+    calls.body.data.map((call) => [call.provider, call.prompt_tokens]),
+    [
+      ['cohere', 7],
+      ['cohere', 7],
+    ],
+  );
+  // Another type of passages makes other vectors.
+  const source = await createSource({ embedder: voyage.name });
+  await app.push(source, 'Grebes dive.');
+  const [space] = await spacesOf(source);
+  const body = { passage_input_type: null };
+  first.silentOn = 'dive';
+  first.hanging = [];
+  assert.equal((await api('PATCH', `/api/v1/models/${voyage.id}`, { key, body })).status, 200);
+  assert.equal((await embeddingOf(source)).status, 'running');
+  await first.waitForOpenRequests(1);
+  assert.equal((await embeddingOf(source)).status, 'running');
+  first.silentOn = undefined;
+  for (const response of first.hanging.splice(0)) response.destroy();
+  await untilServing(source, voyage.name);
+  assert.notDeepEqual(await spacesOf(source), [space]);
 });
 
 test('several embedders in one search are fused by rank, with one call of each', async () => {

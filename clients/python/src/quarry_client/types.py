@@ -2078,9 +2078,9 @@ class Model(TypedDict):
     name: str
     """The name by which requests choose it."""
     kind: NotRequired[Literal["embedding", "rerank"]]
-    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`."""
-    provider: Literal["openai", "anthropic", "google"]
-    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai` or `cohere`."""
+    provider: Literal["openai", "anthropic", "google", "cohere"]
+    """The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking."""
     model: str
     """The model, as its provider names it."""
     url: str
@@ -2101,6 +2101,10 @@ class Model(TypedDict):
     """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
     passage_prefix: NotRequired[str]
     """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
+    query_input_type: NotRequired[str]
+    """Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default)."""
+    passage_input_type: NotRequired[str]
+    """Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix."""
     modalities: List[Literal["text", "image", "file"]]
     """What the model reads."""
     prices: NotRequired[ModelPrices]
@@ -2244,8 +2248,8 @@ class AvailableModel(_AvailableModelKeywords):
     """Whether it has the key that it needs. Of an alias, whether one of its models has."""
     purpose: NotRequired[Literal["embedding", "rerank"]]
     """What it is for, if not to write text."""
-    provider: NotRequired[Literal["openai", "anthropic", "google"]]
-    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    provider: NotRequired[Literal["openai", "anthropic", "google", "cohere"]]
+    """The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking."""
     dimensions: NotRequired[int]
     """How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused."""
     model: NotRequired[str]
@@ -4895,9 +4899,9 @@ class CreateModelRequest(TypedDict):
     name: str
     """The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases."""
     kind: NotRequired[Literal["embedding", "rerank"]]
-    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`."""
-    provider: Literal["openai", "anthropic", "google"]
-    """The protocol: `openai` for every server with chat completions, `anthropic` or `google`."""
+    """What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai` or `cohere`."""
+    provider: Literal["openai", "anthropic", "google", "cohere"]
+    """The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking."""
     model: str
     """The model, as its provider names it."""
     url: NotRequired[str]
@@ -4918,6 +4922,10 @@ class CreateModelRequest(TypedDict):
     """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
     passage_prefix: NotRequired[str]
     """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
+    query_input_type: NotRequired[str]
+    """Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default)."""
+    passage_input_type: NotRequired[str]
+    """Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[CreateModelRequestPrices]
@@ -4966,6 +4974,10 @@ class UpdateModelRequest(TypedDict):
     """Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces."""
     passage_prefix: NotRequired[Optional[str]]
     """Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again."""
+    query_input_type: NotRequired[Optional[str]]
+    """Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default)."""
+    passage_input_type: NotRequired[Optional[str]]
+    """Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix."""
     modalities: NotRequired[List[Literal["text", "image", "file"]]]
     """What the model reads. Default: only text."""
     prices: NotRequired[Optional[UpdateModelRequestPrices]]

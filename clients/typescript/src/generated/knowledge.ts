@@ -54,7 +54,7 @@ installation?: Array<string> | undefined; /** Only what this agent (`agt_…`) o
 agent?: Array<string> | undefined; }, options?: CallOptions): Pages<S.KnowledgeDocument, S.KnowledgeDocumentPage> => c.list('/api/v1/knowledge_documents', query, options),
   /** Get a document. */
   getDocument: (document: string, options?: CallOptions): Promise<S.KnowledgeDocument> => c.get(path`/api/v1/knowledge_documents/${document}`, undefined, options),
-  /** Replace a document's content. */
+  /** Change a document. */
   updateDocument: (document: string, body?: S.UpdateKnowledgeDocumentRequest, options?: CallOptions): Promise<S.KnowledgeIngestion> => c.send('PATCH', path`/api/v1/knowledge_documents/${document}`, body, options),
   /** Delete a document. */
   deleteDocument: (document: string, options?: CallOptions): Promise<void> => c.send('DELETE', path`/api/v1/knowledge_documents/${document}`, undefined, options),

@@ -1724,10 +1724,10 @@ app: string;
 sandbox: string | null;
 /** The name by which requests choose it. */
 name: string;
-/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`. */
+/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai` or `cohere`. */
 kind?: 'embedding' | 'rerank' | undefined;
-/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
-provider: 'openai' | 'anthropic' | 'google';
+/** The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking. */
+provider: 'openai' | 'anthropic' | 'google' | 'cohere';
 /** The model, as its provider names it. */
 model: string;
 /** The base URL of its provider. */
@@ -1748,6 +1748,10 @@ batch_texts?: number | undefined;
 query_prefix?: string | undefined;
 /** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
 passage_prefix?: string | undefined;
+/** Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default). */
+query_input_type?: string | undefined;
+/** Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix. */
+passage_input_type?: string | undefined;
 /** What the model reads. */
 modalities: Array<'text' | 'image' | 'file'>;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -1872,8 +1876,8 @@ is_default: boolean;
 usable: boolean;
 /** What it is for, if not to write text. */
 purpose?: 'embedding' | 'rerank' | undefined;
-/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
-provider?: 'openai' | 'anthropic' | 'google' | undefined;
+/** The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking. */
+provider?: 'openai' | 'anthropic' | 'google' | 'cohere' | undefined;
 /** How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused. */
 dimensions?: number | undefined;
 /** The model, as its provider names it. */
@@ -4050,10 +4054,10 @@ data: Array<WebhookDelivery>;
 export type CreateModelRequest = {
 /** The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases. */
 name: string;
-/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`. */
+/** What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai` or `cohere`. */
 kind?: 'embedding' | 'rerank' | undefined;
-/** The protocol: `openai` for every server with chat completions, `anthropic` or `google`. */
-provider: 'openai' | 'anthropic' | 'google';
+/** The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking. */
+provider: 'openai' | 'anthropic' | 'google' | 'cohere';
 /** The model, as its provider names it. */
 model: string;
 /** The base URL, up to and including the version. Required for `openai`. */
@@ -4074,6 +4078,10 @@ batch_texts?: number | undefined;
 query_prefix?: string | undefined;
 /** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
 passage_prefix?: string | undefined;
+/** Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default). */
+query_input_type?: string | undefined;
+/** Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix. */
+passage_input_type?: string | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */
@@ -4114,6 +4122,10 @@ batch_texts?: number | null | undefined;
 query_prefix?: string | null | undefined;
 /** Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again. */
 passage_prefix?: string | null | undefined;
+/** Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default). */
+query_input_type?: string | null | undefined;
+/** Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix. */
+passage_input_type?: string | null | undefined;
 /** What the model reads. Default: only text. */
 modalities?: Array<'text' | 'image' | 'file'> | undefined;
 /** What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens. */

@@ -30,18 +30,15 @@ export function EditDocument({ document, onClose }: { document: KnowledgeDocumen
   return (
     <FormDialog
       title="Edit the document"
-      lead="The document is ingested again with these values."
       submit="Save"
       isChange
       fields={fields}
       initial={{ ...document, text }}
       onSubmit={async ({ text: typed, ...changes }) => {
-        // The API replaces a document as a whole, so its text is sent even if only the title has changed.
-        const data = async () => typed ?? text ?? (await call(read, { path, query: {} })).content;
         const type = content_type === 'text/plain' ? 'text/plain' : 'text/markdown';
-        const content = file === undefined ? { content: { data: String(await data()), content_type: type } } : { file };
+        const content = typed === undefined ? {} : { content: { data: String(typed), content_type: type } };
         const body: UpdateKnowledgeDocumentRequest = { ...changes, ...content };
-        await ended(await call(update, { path, body }));
+        if (Object.keys(body).length > 0) await ended(await call(update, { path, body }));
         refreshDocuments();
       }}
       onClose={onClose}

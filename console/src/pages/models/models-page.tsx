@@ -4,7 +4,7 @@ import { call } from '../../api/client.ts';
 import type { CreateModelRequest } from '../../api/generated.ts';
 import { useFilters } from '../../ui/address.ts';
 import { Button } from '../../ui/button.tsx';
-import { FormDialog } from '../../ui/form-dialog.tsx';
+import { type FieldSpec, FormDialog } from '../../ui/form-dialog.tsx';
 import { Empty, PageHead } from '../../ui/page.tsx';
 import { PagedTable } from '../../ui/paged-table.tsx';
 import { refresh, useApi } from '../../ui/query.ts';
@@ -176,6 +176,29 @@ function Models() {
   );
 }
 
+const embeddingFields: FieldSpec[] = [
+  {
+    ...{ name: 'dimensions', label: 'Dimensions', kind: 'number', required: true },
+    hint: 'How many numbers a vector has.',
+  },
+  {
+    ...{ name: 'query_prefix', label: 'Text before a question (optional)' },
+    hint: 'If the model expects one, such as “query: ”, with its spaces.',
+  },
+  {
+    ...{ name: 'passage_prefix', label: 'Text before a passage (optional)' },
+    hint: 'If the model expects one, such as “passage: ”, with its spaces.',
+  },
+  {
+    ...{ name: 'query_input_type', label: 'Input type of a question (optional)' },
+    hint: 'If the service takes one: “query” for Voyage.',
+  },
+  {
+    ...{ name: 'passage_input_type', label: 'Input type of a passage (optional)' },
+    hint: 'If the service takes one: “document” for Voyage.',
+  },
+].map((field) => ({ ...field, when: ({ kind }) => kind === 'embedding' }) as FieldSpec);
+
 function NewModel({ onClose }: { onClose: () => void }) {
   return (
     <FormDialog
@@ -197,13 +220,11 @@ function NewModel({ onClose }: { onClose: () => void }) {
             ['openai', 'OpenAI, or compatible'],
             ['anthropic', 'Anthropic'],
             ['google', 'Google'],
+            ['cohere', 'Cohere: embedding and rerank'],
           ],
         },
         { name: 'model', label: 'Model', required: true, hint: 'As its provider names it.' },
-        {
-          ...{ name: 'dimensions', label: 'Dimensions (for embedding models)', kind: 'number' },
-          hint: 'How many numbers a vector has.',
-        },
+        ...embeddingFields,
         { name: 'url', label: 'Address (optional)', hint: 'Only for a server of your own.' },
         { name: 'key', label: 'Key (optional)', kind: 'password', hint: 'Stored encrypted. It is never shown again.' },
       ]}

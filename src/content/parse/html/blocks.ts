@@ -36,12 +36,13 @@ export function htmlBlocks(element: HtmlElement, options: HtmlOptions = {}): Blo
 
 function blocksOf(element: HtmlElement, options: WriterOptions): Block[] {
   const writer = new BlockWriter(options);
-  writer.contents(element, { listDepth: -1 });
+  writer.contents(element, topLevel);
   writer.flush();
   return writer.blocks;
 }
 
 type Context = { listDepth: number };
+const topLevel: Context = { listDepth: -1 };
 /** `notes` are the labels of the footnotes whose text is part of the document. */
 type WriterOptions = HtmlOptions & { notes: ReadonlySet<string> };
 
@@ -261,7 +262,8 @@ class BlockWriter {
         continue;
       }
       if (this.#isLeftOut(child)) continue;
-      if (child.name === 'li') {
+      if (child.name === 'li' && startsWithHeading(child)) this.#inside(child, topLevel);
+      else if (child.name === 'li') {
         const before = this.blocks.length;
         this.#entry(child, depth, element.name === 'ol' ? `${number}.` : '-', context);
         if (this.blocks.length > before) number += 1;
@@ -338,6 +340,15 @@ class BlockWriter {
       rows: spreadCells(rows, (cell) => writeInline(blocksOf(cell, this.#options)), this.#options.onCut),
     });
   }
+}
+
+const sectionNames = new Set(['div', 'section', 'article']);
+
+/** Whether an item of a list is a section with a heading, which ends the list: cards, methods of a class. */
+function startsWithHeading(item: HtmlElement): boolean {
+  const first = item.children.find((child) => (child.kind === 'text' ? child.trimmed > 0 : child.children.length > 0));
+  if (first?.kind !== 'element') return false;
+  return /^h[1-6]$/.test(first.name) || (sectionNames.has(first.name) && startsWithHeading(first));
 }
 
 type Indented = Extract<Block, { indent?: number }>;

@@ -81,7 +81,7 @@ function extract(type: PageType, body: HtmlElement, article: ReadArticle, stated
     case 'article':
       return article();
     case 'documentation':
-      return longer(article({ isManual: true }), wholePage(body, { keepLinkLists: true, keepNotes: true }));
+      return longer(article({ isManual: true }), wholePage(body, { keepLinkLists: true, isManual: true }));
     case 'forum':
       return thread(body) ?? article();
     case 'service':

@@ -151,12 +151,13 @@ function holdsBlock(element: HtmlElement): boolean {
 /**
  * Drops repeated text: sliders contain copies of their slides, and pages the same text for narrow and wide screens.
  * Removes texts of at least `charactersMin` characters that occurred before, if at least `runMin` of them follow each
- * other.
+ * other. What an item of a list has in common with an earlier one stays in both, unless it is a copy of it.
  */
 export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 } = {}): void {
-  const seen = new Set<string>();
-  const repeated: HtmlElement[] = [];
-  let run: HtmlElement[] = [];
+  const items = new Map<string, HtmlElement | undefined>();
+  const shared = new Map<HtmlElement, number>();
+  const repeated: { block: HtmlElement; item: HtmlElement | undefined }[] = [];
+  let run: typeof repeated = [];
   const endRun = (): void => {
     if (run.length >= runMin) repeated.push(...run);
     run = [];
@@ -164,10 +165,32 @@ export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 
   for (const block of collect(root, isLeafBlock)) {
     const text = textOf(block);
     if (text.length < charactersMin) continue;
-    if (seen.has(text)) run.push(block);
-    else endRun();
-    seen.add(text);
+    const item = itemOf(block);
+    if (!items.has(text)) {
+      endRun();
+      items.set(text, item);
+    } else if (item === undefined || item === items.get(text)) run.push({ block, item: undefined });
+    else {
+      run.push({ block, item });
+      shared.set(item, (shared.get(item) ?? 0) + text.length);
+    }
   }
   endRun();
-  detachAll(root, repeated);
+  const isCopy = (item: HtmlElement): boolean => (shared.get(item) ?? 0) >= textLength(item) * copiedShareMin;
+  const copies = new Set([...shared.keys()].filter(isCopy));
+  detachAll(
+    root,
+    repeated.filter(({ item }) => item === undefined || copies.has(item)).map(({ block }) => block),
+  );
+}
+
+/** An item with this share of repeated text is a copy of another. */
+const copiedShareMin = 0.8;
+const itemNames = new Set(['li', 'tr', 'dd', 'article']);
+
+/** The item of a list or row of a table that an element is in. */
+function itemOf(element: HtmlElement): HtmlElement | undefined {
+  let at: HtmlElement | undefined = element;
+  while (at !== undefined && !itemNames.has(at.name)) at = at.parent;
+  return at;
 }

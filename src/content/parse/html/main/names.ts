@@ -40,7 +40,8 @@ function readNames({ attributes }: HtmlElement): Names {
   if (attributes.class === undefined && attributes.id === undefined) return unnamed;
   const known = knownNames.get(attributes);
   if (known !== undefined) return known;
-  const text = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
+  const named = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
+  const text = ofPost.test(named) ? named.replaceAll(subjectOfPost, '') : named;
   const names = splitNames(text);
   const heads = names.map(headWord);
   const words = splitWords(text);
@@ -57,6 +58,10 @@ function readNames({ attributes }: HtmlElement): Names {
   knownNames.set(attributes, found);
   return found;
 }
+
+/** WordPress names a post after its subjects, too: `category-sponsors`, `tag-comments`. */
+const ofPost = /(?:^|\s)(?:hentry|type-[a-z]\S*|status-publish)(?:\s|$)/;
+const subjectOfPost = /(?<!\S)(?:category|tag|author|product_(?:cat|tag))-\S+/g;
 
 const site = new Set(siteWords);
 const besideArticle = new Set([...siteWords, ...besideArticleWords]);

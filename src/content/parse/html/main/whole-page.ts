@@ -29,8 +29,8 @@ type WholePageOptions = {
    * to other pages.
    */
   isUnwanted?: (element: HtmlElement, holdsText: () => boolean) => boolean;
-  /** Boxes with small print and notices are content, as in documentation. */
-  keepNotes?: boolean;
+  /** Notices are content, and so is what a manual says twice: notes, examples of code, names of types in short links. */
+  isManual?: boolean;
   /** Lists of links are content, as in an index. */
   keepLinkLists?: boolean;
 };
@@ -55,15 +55,21 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   extents = measureText(copy);
   whole = extents.get(copy) ?? nothing;
   removeNamed(copy, (element) => isSurrounding(element, extents, whole));
-  const dropBoxes = (isUnwanted: (element: HtmlElement) => boolean): void =>
+  const titleBoxes = new Set<HtmlElement>();
+  for (let at = findFirst(copy, 'h1')?.parent; at !== undefined; at = at.parent) titleBoxes.add(at);
+  const dropBoxes = (isUnwanted: (element: HtmlElement) => boolean): void => {
+    const cards = classesOfCards(copy, isUnwanted);
     removeNamed(
       copy,
       (element) =>
         isUnwanted(element) &&
         (extents.get(element)?.characters ?? 0) < whole.characters * unwantedShareMax &&
+        !cards.has(element.attributes.class ?? '') &&
+        !titleBoxes.has(element) &&
         !holdsMain(element),
     );
-  if (!options.keepNotes) dropBoxes((element) => isNamed(element, note) && !hasName(element, questions));
+  };
+  if (!options.isManual) dropBoxes((element) => isNamed(element, note) && !hasName(element, questions));
   const { isUnwanted } = options;
   if (isUnwanted !== undefined) dropBoxes((element) => isUnwanted(element, () => isText(element, extents)));
   const region = mainRegion(copy);
@@ -71,13 +77,17 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
   dropHead(region, extents);
   dropFoot(region, extents);
   if (!options.keepLinkLists) removeWhere(region, (element) => isLinkBlock(element, extents));
+  if (options.isManual) return region;
   dropRepeats(region);
-  dropCalls(region);
+  dropCalls(region, options.keepLinkLists === true);
   return region;
 }
 
-/** Removes calls to action: links of a few words on their own line, such as "Get started" and "Learn more". */
-function dropCalls(region: HtmlElement): void {
+/**
+ * Removes calls to action: links of a few words on their own line, such as "Get started" and "Learn more". In a list, many
+ * different ones in boxes of one kind are its entries: names of classes, people, products.
+ */
+function dropCalls(region: HtmlElement, keepEntries: boolean): void {
   const dropped: HtmlElement[] = [];
   for (const block of collect(region, isLeafBlock)) {
     if (/^(?:h[1-6]|li|td|th|dt|dd)$/.test(block.name)) continue;
@@ -86,9 +96,28 @@ function dropCalls(region: HtmlElement): void {
     const text = textOf(block);
     if (links.reduce((sum, link) => sum + textLength(link), 0) >= text.length - 2) dropped.push(block);
   }
-  detachAll(region, dropped);
+  detachAll(region, keepEntries ? withoutEntries(dropped) : dropped);
   for (const parent of new Set(findAll(region, 'a').map((link) => link.parent)))
     if (parent !== undefined && !/^(?:li|td|th)$/.test(parent.name)) dropLoneCalls(parent);
+}
+
+const entriesMin = 5;
+const differentShareMin = 0.5;
+
+function withoutEntries(blocks: HtmlElement[]): HtmlElement[] {
+  const kinds = Map.groupBy(blocks, kindOf);
+  return [...kinds.values()].flatMap((kind) => {
+    const different = new Set(kind.map(textOf)).size;
+    return different >= entriesMin && different >= kind.length * differentShareMin ? [] : kind;
+  });
+}
+
+/** What boxes of one kind have in common: the names of their tags and classes, two levels up. */
+function kindOf({ name, attributes, parent }: HtmlElement): string {
+  const outer = parent?.parent;
+  return [name, attributes.class, parent?.name, parent?.attributes.class, outer?.name, outer?.attributes.class].join(
+    '|',
+  );
 }
 
 const wordsOfCallMax = 3;
@@ -138,6 +167,21 @@ const nothing: Extent = { characters: 0, linked: 0, links: 0 };
  */
 const namedShareMax = 0.35;
 const namedTextShareMax = 0.25;
+
+const cardsMin = 8;
+
+/** The classes that many boxes with a heading share: the cards of a list may be named like those beside a text. */
+function classesOfCards(root: HtmlElement, isWanted: (element: HtmlElement) => boolean): Set<string> {
+  const boxes = new Set<HtmlElement>();
+  const counts = new Map<string, number>();
+  for (const heading of collect(root, ({ name }) => /^h[2-6]$/.test(name)))
+    for (let at = heading.parent; at !== undefined && !boxes.has(at); at = at.parent) {
+      boxes.add(at);
+      const { class: kind } = at.attributes;
+      if (kind !== undefined && isWanted(at)) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    }
+  return new Set([...counts].filter(([, count]) => count >= cardsMin).map(([kind]) => kind));
+}
 
 function holdsMain(element: HtmlElement): boolean {
   return collect(element, isMarkedMain).length > 0;

@@ -15,6 +15,10 @@ import { marks } from './marks.ts';
 /** Rewrites each block of code as a `pre` with one text and its language. */
 export function plainCode(root: HtmlElement): void {
   for (const table of findAll(root, 'table')) unwrapNumbered(table);
+  for (const box of collect(root, isFragment)) {
+    box.name = 'pre';
+    box.children = linesOf(box);
+  }
   const blocks = collect(root, (element) => element.name === 'pre').filter(
     (pre) => !hasAncestor(pre, ({ name }) => name === 'pre'),
   );
@@ -25,6 +29,23 @@ export function plainCode(root: HtmlElement): void {
     if (parts.length > 1) replaceByFlavours(pre, parts);
     else makePlain(pre, textOfCode(pre), language);
   }
+}
+
+/** A box of code of which each line is a box, as Doxygen writes it. */
+function isFragment({ name, attributes, children }: HtmlElement): boolean {
+  if (name !== 'div' || !/(?:^|\s)fragment(?:\s|$)/.test(attributes.class ?? '')) return false;
+  return children.some((child) => child.kind === 'element' && isLineBox(child));
+}
+
+function linesOf({ children }: HtmlElement): HtmlElement[] {
+  return children.flatMap((child) => {
+    if (child.kind === 'text') return [];
+    return isLineBox(child) ? [child] : linesOf(child);
+  });
+}
+
+function isLineBox({ name, attributes }: HtmlElement): boolean {
+  return name === 'div' && /(?:^|\s)line(?:\s|$)/.test(attributes.class ?? '');
 }
 
 function makePlain(pre: HtmlElement, text: string, language: string | undefined): void {

@@ -1,9 +1,11 @@
-import { collect, type HtmlElement, textOf } from '../tree.ts';
+import { collect, findAll, type HtmlElement, HtmlText, textOf } from '../tree.ts';
 import { marks } from './marks.ts';
 
 /** Removes permalinks and buttons from headings, and keeps the fragment to which they lead. */
 export function plainHeadings(root: HtmlElement): void {
   for (const heading of collect(root, ({ name }) => /^h[1-6]$/.test(name))) {
+    // A style sheet alone may set a date apart from the version before it.
+    for (const small of findAll(heading, 'small')) small.children.unshift(new HtmlText(' '));
     const linked = dropPermalinks(heading) ?? dropSiblingLink(heading);
     const fragment = linked ?? ownFragment(heading) ?? sectionFragment(heading);
     if (fragment === undefined) continue;

@@ -17,7 +17,7 @@ class AsyncModelsOperations:
         self,
         *,
         name: str,
-        provider: Literal["openai", "anthropic", "google"],
+        provider: Literal["openai", "anthropic", "google", "cohere"],
         model: str,
         kind: Maybe[Literal["embedding", "rerank"]] = OMIT,
         url: Maybe[str] = OMIT,
@@ -29,6 +29,8 @@ class AsyncModelsOperations:
         batch_texts: Maybe[int] = OMIT,
         query_prefix: Maybe[str] = OMIT,
         passage_prefix: Maybe[str] = OMIT,
+        query_input_type: Maybe[str] = OMIT,
+        passage_input_type: Maybe[str] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[types.CreateModelRequestPrices] = OMIT,
         options: Optional[CallOptions] = None,
@@ -36,9 +38,9 @@ class AsyncModelsOperations:
         """Create a model.
 
         :param name: The name by which requests choose it: letters, digits and `. _ : / -`. Unique among models and aliases.
-        :param provider: The protocol: `openai` for every server with chat completions, `anthropic` or `google`.
+        :param provider: The protocol: `openai` for every server with chat completions or embeddings as OpenAI has them, `anthropic`, `google`, or `cohere` for its embeddings and reranking.
         :param model: The model, as its provider names it.
-        :param kind: What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai`.
+        :param kind: What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai` or `cohere`.
         :param url: The base URL, up to and including the version. Required for `openai`.
         :param key: The key of the provider. It is never returned, and is only sent to the host of `url`.
         :param context_tokens: How many tokens the messages and the text may have together.
@@ -48,10 +50,12 @@ class AsyncModelsOperations:
         :param batch_texts: Of the kind `embedding`: how many texts one request may have. Default: 64.
         :param query_prefix: Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces.
         :param passage_prefix: Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.
+        :param query_input_type: Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default).
+        :param passage_input_type: Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, kind=kind, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, kind=kind, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, query_input_type=query_input_type, passage_input_type=passage_input_type, modalities=modalities, prices=prices), options=options)
         return response
 
     def list(
@@ -88,6 +92,8 @@ class AsyncModelsOperations:
         batch_texts: Maybe[Optional[int]] = OMIT,
         query_prefix: Maybe[Optional[str]] = OMIT,
         passage_prefix: Maybe[Optional[str]] = OMIT,
+        query_input_type: Maybe[Optional[str]] = OMIT,
+        passage_input_type: Maybe[Optional[str]] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[Optional[types.UpdateModelRequestPrices]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -105,10 +111,12 @@ class AsyncModelsOperations:
         :param batch_texts: Of the kind `embedding`: how many texts one request may have. Default: 64.
         :param query_prefix: Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces.
         :param passage_prefix: Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.
+        :param query_input_type: Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default).
+        :param passage_input_type: Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, query_input_type=query_input_type, passage_input_type=passage_input_type, modalities=modalities, prices=prices), options=options)
         return response
 
     async def delete(self, model: str, options: Optional[CallOptions] = None) -> None:

@@ -353,7 +353,7 @@ class KnowledgeOperations:
         acl: Maybe[Optional[types.DocumentAcl]] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.KnowledgeIngestion:
-        """Replace a document's content.
+        """Change a document.
 
         :param content: The text.
         :param file: The file (`fil_…`).
