@@ -47,7 +47,8 @@ const longest = ['test/api/db/previous-release.test.ts', 'test/fuzz/api.test.ts'
 /** They look at the one database of a server, or start cells themselves, so they do not run with two cells. */
 const withoutCells = [
   ...['test/api/cells/', 'test/api/db/', 'test/api/automations/fair-shares.test.ts'],
-  ...['test/crash/cells-start.test.ts', 'test/crash/move.test.ts', 'test/crash/move-steps.test.ts'],
+  ...['test/crash/cells-skew.test.ts', 'test/crash/cells-start.test.ts'],
+  ...['test/crash/move.test.ts', 'test/crash/move-steps.test.ts'],
 ];
 /** They start embedded databases. */
 const serving = ['test/crash', 'test/cli'];
