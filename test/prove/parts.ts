@@ -64,7 +64,18 @@ export function listParts(length: Length, seed: number): Part[] {
       'crash-bytes',
       'crashes during uploads, watches, backups and sealing, and of the parts of a server',
       [
-        ...['backup', 'cells-start', 'embedded', 'fleet', 'idle', 'ledger', 'lifecycle', 'resumable', 'roles'],
+        ...[
+          'backup',
+          'cells-skew',
+          'cells-start',
+          'embedded',
+          'fleet',
+          'idle',
+          'ledger',
+          'lifecycle',
+          'resumable',
+          'roles',
+        ],
         ...['supervisor', 'uploads', 'watchers'],
       ].map(crash),
       {
