@@ -328,7 +328,7 @@ test('on a phone no page scrolls sideways; on a desktop axe finds nothing on any
   await page.setViewportSize(phone);
   await page.getByRole('button', { name: 'Menu' }).click();
   await it.picture(page, 'phone-menu');
-  await page.getByRole('link', { name: 'Knowledge' }).click();
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Knowledge' }).click();
   await page.getByRole('heading', { name: 'Knowledge' }).waitFor();
   await page.getByRole('button', { name: 'New source' }).click();
   await page.getByRole('dialog').waitFor();

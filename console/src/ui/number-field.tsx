@@ -36,7 +36,7 @@ export function NumberField({
   return (
     <Field label={label} hint={hint} error={error}>
       {(id, { 'aria-describedby': note, ...described }) => (
-        <div className="number">
+        <div className="number-field">
           <input
             id={id}
             {...described}

@@ -7,8 +7,8 @@ import { readGrants, readPrincipals, readRestrictedPlaces, type ScopeSource } fr
 
 /**
  * The restricted documents of one source, by ordinal from the first. Entries of deleted chunks stay, because a search
- * ignores them anyway. A search may read a newer state than its snapshot. Only who may read which document is kept: the
- * caller's memberships are read in the snapshot of each search.
+ * ignores them anyway. Another search may bring the table to a newer state than the snapshot of this one, which then
+ * sees grants that were committed meanwhile. Memberships of the caller are read in each search, in its snapshot.
  */
 type RestrictedTable = {
   version: number;
