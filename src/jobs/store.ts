@@ -139,8 +139,8 @@ export async function addRecurringJob(db: Db, { task, everySeconds }: Recurring)
 }
 
 /**
- * Ends a run of a recurring job by making it wait for the next one. False if the pool has lost the job, or another
- * process has added the next one.
+ * Ends a run of a recurring job by making it wait for the next one. False if the pool has lost the job, another process
+ * has added the next one, or the job has another key: somebody asked for the task once.
  */
 export async function repeatJob(
   db: Db,
@@ -151,7 +151,7 @@ export async function repeatJob(
   const { count } = await db`
     update jobs set locked_by = null, locked_at = null, waits = false, attempts = 0, crashes = 0, last_error = null,
       updated_at = now(), run_at = ${nextPeriod(db, everySeconds)}
-    where app_id = ${appId} and id = ${id} and locked_by = ${poolId} and key is not null`;
+    where app_id = ${appId} and id = ${id} and locked_by = ${poolId} and key = 'recurring/' || task`;
   return count > 0;
 }
 
