@@ -17,18 +17,28 @@ export function admittingAcls(db: Db, caller: Narrowed): Statement {
 }
 
 /** SQL: the principals (type, id, role) that the caller is, and those of which it is a member. */
-export function principalsOf(db: Db, caller: Narrowed): Statement {
+function principalsOf(db: Db, caller: Narrowed): Statement {
+  if (caller.kind !== 'user') return fewPrincipalsOf(db, caller);
+  return db`${fewPrincipalsOf(db, caller)} union all select 'group', g.id, '' from (${groupsOf(db, caller)}) g`;
+}
+
+/** SQL: the principals of the caller without groups, of which there may be thousands. */
+export function fewPrincipalsOf(db: Db, caller: Narrowed): Statement {
   const { appId } = caller;
   return db`
     select 'everyone' as type, ${nobody}::uuid as id, '' as role
     union all ${caller.kind === 'user' ? principalsOfUser(db, appId, caller.userId) : principalsOfAgent(db, caller)}`;
 }
 
+/** SQL: the ids of the groups of which the user is a member. */
+export function groupsOf(db: Db, { appId, userId }: Extract<Caller, { kind: 'user' }>): Statement {
+  return db`select m.group_id as id from group_members m where m.app_id = ${appId} and m.user_id = ${userId}`;
+}
+
 function principalsOfUser(db: Db, appId: string, userId: string): Statement {
   return db`
     select 'user', ${userId}::uuid, ''
     union all select 'team', m.team_id, '' from team_memberships m where m.app_id = ${appId} and m.user_id = ${userId}
-    union all select 'group', m.group_id, '' from group_members m where m.app_id = ${appId} and m.user_id = ${userId}
     union all select k.type, u.org_id, case k.type when 'org' then '' else coalesce(u.org_role, 'member') end
       from users u cross join (values ('org'), ('org_role')) k (type)
       where u.app_id = ${appId} and u.id = ${userId} and u.org_id is not null`;

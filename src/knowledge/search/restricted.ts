@@ -3,7 +3,7 @@ import type { Transaction } from '../../db/database.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import type { Cache } from '../index/cache.ts';
 import { liveBit } from './rank.ts';
-import { readGrants, readPrincipals, readRestrictedPlaces, type ScopeSource } from './store.ts';
+import { type Packed, readGrants, readPrincipals, readRestrictedPlaces, type ScopeSource } from './store.ts';
 
 /**
  * The restricted documents of one source, by ordinal from the first. Entries of deleted chunks stay, because a search
@@ -26,7 +26,9 @@ type RestrictedTable = {
 /** The lists of grants of a source's documents. A list never changes, so what was read once stays true. */
 type GrantLists = {
   numberOfAcl: Map<string, number>;
-  numberOfPrincipal: Map<string, number>;
+  /** The numbers of the principals of each kind, by id. */
+  numbersOfKind: Map<string, Map<string, number>>;
+  principalCount: number;
   /** Pairs: the number of a list, and that of a principal in it. */
   grants: Int32Array;
   grantCount: number;
@@ -49,7 +51,7 @@ export async function openRestrictions(
 ): Promise<Restrictions | undefined> {
   const restricted = sources.filter((source) => source.restrictedChunks > 0);
   if (restricted.length === 0) return undefined;
-  const principals = canSeeWholeApp(caller) ? undefined : namesOf(await readPrincipals(tx, caller));
+  const principals = canSeeWholeApp(caller) ? undefined : await readPrincipals(tx, caller);
   const opened = new Map<string, { table: RestrictedTable; isSeen: Uint8Array }>();
   for (const source of restricted) {
     const table = await loadTable(tx, caller.appId, source, cache);
@@ -59,13 +61,16 @@ export async function openRestrictions(
 }
 
 /** For each list of grants, by its number, whether it names one of these principals. */
-function seenLists({ numberOfAcl, numberOfPrincipal, grants, grantCount }: GrantLists, principals?: string[]) {
+function seenLists({ numberOfAcl, numbersOfKind, principalCount, grants, grantCount }: GrantLists, own?: Packed[]) {
   const isSeen = new Uint8Array(numberOfAcl.size + 1);
-  if (principals === undefined) return isSeen.fill(1);
-  const isOwn = new Uint8Array(numberOfPrincipal.size);
-  for (const name of principals) {
-    const number = numberOfPrincipal.get(name);
-    if (number !== undefined) isOwn[number] = 1;
+  if (own === undefined) return isSeen.fill(1);
+  const isOwn = new Uint8Array(principalCount);
+  for (const { kind, ids } of own) {
+    const numbers = numbersOfKind.get(kind);
+    for (let at = 0; numbers !== undefined && at < ids.length; at += idBytes) {
+      const number = numbers.get(ids.toString('latin1', at, at + idBytes));
+      if (number !== undefined) isOwn[number] = 1;
+    }
   }
   for (let at = 0; at < grantCount * 2; at += 2)
     if (isOwn[grants[at + 1] as number] === 1) isSeen[grants[at] as number] = 1;
@@ -145,7 +150,7 @@ function addPlace(table: RestrictedTable, language: number, places: Buffer, at: 
   if (first < 0 || end > table.acls.length) return;
   const name = places.toString('latin1', at + 12, at + placeBytes);
   let acl = 0;
-  if (name !== nil) acl = numberOf(table.lists.numberOfAcl, name, 1);
+  if (name !== nil) acl = numberOf(table.lists.numberOfAcl, name, table.lists.numberOfAcl.size + 1);
   table.acls.fill(acl, first, end);
   table.languages.fill(language, first, end);
   if (first < end) table.words[first] = places.readInt32BE(at + 8);
@@ -156,37 +161,31 @@ const nil = '\0'.repeat(idBytes);
 /** Adds the grants of those lists that are not known. */
 function addGrants(lists: GrantLists, packed: Packed[]): void {
   const known = lists.numberOfAcl.size;
-  for (const { kind, ids } of packed)
+  for (const { kind, ids } of packed) {
+    const numbers = lists.numbersOfKind.get(kind) ?? new Map<string, number>();
+    lists.numbersOfKind.set(kind, numbers);
     for (let at = 0; at < ids.length; at += 2 * idBytes) {
-      const acl = numberOf(lists.numberOfAcl, ids.toString('latin1', at, at + idBytes), 1);
+      const acl = numberOf(lists.numberOfAcl, ids.toString('latin1', at, at + idBytes), lists.numberOfAcl.size + 1);
       if (acl <= known) continue;
-      const name = kind + ids.toString('latin1', at + idBytes, at + 2 * idBytes);
+      const name = ids.toString('latin1', at + idBytes, at + 2 * idBytes);
+      const principal = numberOf(numbers, name, lists.principalCount);
+      lists.principalCount = Math.max(lists.principalCount, principal + 1);
       if (lists.grants.length === 2 * lists.grantCount) {
         const more = new Int32Array(Math.max(64, lists.grants.length * 2));
         more.set(lists.grants);
         lists.grants = more;
       }
-      lists.grants.set([acl, numberOf(lists.numberOfPrincipal, name, 0)], 2 * lists.grantCount);
+      lists.grants.set([acl, principal], 2 * lists.grantCount);
       lists.grantCount += 1;
     }
-}
-
-function numberOf(numbers: Map<string, number>, name: string, first: 0 | 1): number {
-  let number = numbers.get(name);
-  if (number === undefined) {
-    number = numbers.size + first;
-    numbers.set(name, number);
   }
-  return number;
 }
 
-type Packed = { kind: string; ids: Buffer };
-
-function namesOf(packed: Packed[]): string[] {
-  const names: string[] = [];
-  for (const { kind, ids } of packed)
-    for (let at = 0; at < ids.length; at += idBytes) names.push(kind + ids.toString('latin1', at, at + idBytes));
-  return names;
+/** The number of a name, which is `next` if it has none yet. */
+function numberOf(numbers: Map<string, number>, name: string, next: number): number {
+  const number = numbers.get(name) ?? next;
+  if (number === next) numbers.set(name, number);
+  return number;
 }
 
 function numberOfLanguage(table: RestrictedTable, language: StemLanguage): number {
@@ -206,7 +205,13 @@ function emptyTable(source: ScopeSource): RestrictedTable {
     words: new Int32Array(0),
     languages: new Uint8Array(0),
     languageNames: [],
-    lists: { numberOfAcl: new Map(), numberOfPrincipal: new Map(), grants: new Int32Array(0), grantCount: 0 },
+    lists: {
+      numberOfAcl: new Map(),
+      numbersOfKind: new Map(),
+      principalCount: 0,
+      grants: new Int32Array(0),
+      grantCount: 0,
+    },
   };
 }
 

@@ -1,6 +1,6 @@
 import type { StemLanguage } from '../../content/terms.ts';
 import { type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
-import { principalsOf } from '../../tenancy/document-readers.ts';
+import { fewPrincipalsOf, groupsOf } from '../../tenancy/document-readers.ts';
 
 export type Fragment = Statement;
 
@@ -54,18 +54,25 @@ export async function listScope(db: Db, appId: string, sources: Fragment): Promi
 }
 
 /** What lists of grants may name the caller by: packed ids of principals, by kind. */
-export function readPrincipals(tx: Transaction, caller: Parameters<typeof principalsOf>[1]) {
-  return tx<{ kind: string; ids: Buffer }[]>`
+export function readPrincipals(tx: Transaction, caller: Parameters<typeof fewPrincipalsOf>[1]) {
+  const few = tx`
     select c.type || '/' || c.role || '/' as kind, string_agg(uuid_send(c.id), ''::bytea) as ids
-    from (${principalsOf(tx, caller)}) c group by c.type, c.role`;
+    from (${fewPrincipalsOf(tx, caller)}) c group by c.type, c.role`;
+  if (caller.kind !== 'user') return tx<Packed[]>`${few}`;
+  return tx<Packed[]>`
+    ${few} union all
+    select 'group//', coalesce(string_agg(uuid_send(g.id), ''::bytea), '') from (${groupsOf(tx, caller)}) g`;
 }
+
+/** Ids of 16 bytes each. */
+export type Packed = { kind: string; ids: Buffer };
 
 /**
  * The lists of grants of the documents of a source whose restriction or place has changed after `version`: by kind of
  * principal, packed pairs of the id of a list and of a principal in it.
  */
 export function readGrants(tx: Transaction, appId: string, sourceId: string, version: number) {
-  return tx<{ kind: string; ids: Buffer }[]>`
+  return tx<Packed[]>`
     select p.principal_type || '/' || p.principal_role || '/' as kind,
       string_agg(uuid_send(p.acl_id) || uuid_send(p.principal_id), ''::bytea) as ids
     from knowledge_acl_principals p
