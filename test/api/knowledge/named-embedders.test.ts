@@ -120,6 +120,9 @@ test('a model for embeddings is checked, and is no model that writes text', asyn
     [{ ...base, passage_prefix: '' }, 'passage_prefix'],
     [{ ...base, kind: 'speech' }, 'kind'],
     [{ ...base, passage_input_type: 'a document' }, 'passage_input_type'],
+    [{ ...base, fusion_weight: 0 }, 'fusion_weight'],
+    [{ ...base, fusion_weight: 10.5 }, 'fusion_weight'],
+    [{ ...base, kind: undefined, dimensions: undefined, fusion_weight: 0.5 }, 'fusion_weight'],
     [{ ...base, kind: 'rerank', dimensions: undefined, query_input_type: 'query' }, 'query_input_type'],
     [{ ...base, kind: undefined, dimensions: undefined, provider: 'cohere' }, 'provider'],
   ];
@@ -390,6 +393,33 @@ test('a service is told what is a question and what is a passage, as Voyage take
   for (const response of first.hanging.splice(0)) response.destroy();
   await untilServing(source, voyage.name);
   assert.notDeepEqual(await spacesOf(source), [space]);
+});
+
+test('a model weighs in hybrid searches as much as its fusion_weight says, from the next search on', async () => {
+  const model = await createModel(first.url, { fusion_weight: 0.01 });
+  const source = await createSource({ embedder: model.name });
+  const pointing = (at: number) => (data: Record<string, unknown>[]) => {
+    for (const each of data) each.embedding = Array.from({ length: 64 }, (_, i) => (i === at ? 1 : 0));
+  };
+  first.alter = pointing(0);
+  await app.push(source, 'Cranes dance. Dancing cranes dance for cranes.');
+  first.alter = pointing(1);
+  await app.push(source, 'Storks clatter on the roof, and nobody has seen them dance like cranes in the marshes do.');
+  const best = async () => (await search(source, 'cranes dance', 'hybrid')).data[0]?.content.slice(0, 6);
+  const weigh = async (fusion_weight: number | null) => {
+    const path = `/api/v1/models/${model.id}`;
+    const changed = await api<{ fusion_weight?: number }>('PATCH', path, { key, body: { fusion_weight } });
+    assert.deepEqual([changed.status, changed.body.fusion_weight], [200, fusion_weight ?? undefined], changed.text);
+  };
+  assert.equal(await best(), 'Cranes');
+  await weigh(2.5);
+  assert.equal(await best(), 'Storks');
+  await weigh(0.01);
+  assert.equal(await best(), 'Cranes');
+  await weigh(null);
+  assert.equal(await best(), 'Storks');
+  assert.equal((await embeddingOf(source)).status, 'ready');
+  assert.equal(first.texts.filter((text) => text.includes('marshes')).length, 1);
 });
 
 test('several embedders in one search are fused by rank, with one call of each', async () => {
