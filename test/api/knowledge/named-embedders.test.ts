@@ -274,25 +274,6 @@ test('a model that does not respond delays only the sources that use it', async 
   await untilServing(waiting, silent.name);
 });
 
-test('however many models of an app do not respond, its sources with other models get their vectors', async () => {
-  // One more than the requests that an app may have to one model.
-  const silent = await Promise.all(Array.from({ length: 5 }, () => createModel(first.url, { timeout_seconds: 3_600 })));
-  const waiting = await Promise.all(silent.map(() => createSource()));
-  for (const source of waiting) await app.push(source, 'Bitterns boom unseen.');
-  first.silentOn = 'Bitterns';
-  for (const [i, source] of waiting.entries()) await name(source, silent[i]?.name ?? null);
-  await first.waitForOpenRequests(silent.length);
-  const other = await createModel(second.url);
-  const source = await createSource();
-  await app.push(source, 'Avocets sweep the mud.');
-  await name(source, other.name);
-  assert.equal((await untilServing(source, other.name)).embedded, 1);
-  assert.equal((await search(source, 'avocets in the mud')).vectors_unavailable, undefined);
-  first.silentOn = undefined;
-  for (const response of first.hanging.splice(0)) response.destroy();
-  for (const [i, each] of waiting.entries()) await untilServing(each, silent[i]?.name ?? null);
-});
-
 test('what a model does not respond to in time is sent once, and again when the retry of its source is due', async () => {
   const { name: embedder } = await createModel(first.url, { timeout_seconds: 1 });
   const source = await createSource();
