@@ -1,8 +1,9 @@
 /**
  * What cells cost, and whether the trouble of one reaches another.
- *   node bench/cells.ts [--only cost|away] [--rounds 9] [--requests 1500] [--pairs 5] [--seconds 60] [--rate 60]
+ *   node bench/cells.ts [--only cost|away] [--rounds 9] [--requests 1500] [--pairs 5] [--seconds 60] [--rate 60] [--idle 10]
  * cost: processor time of server and database for a request, of an installation without cells, of an app in a cell that
- *   is not the directory, and of two apps in two cells, in turns. About two minutes.
+ *   is not the directory, and of two apps in two cells, in turns. About two minutes. Once more without what the processes
+ *   spend at rest, which is measured for --idle seconds before.
  * away: p99 of an app in one cell at a fixed rate, while the other cell is there, and while it is gone: in turns ended
  *   and silent. Two times --seconds for each pair.
  * Ratios are comparable between machines; times are not.
@@ -31,6 +32,7 @@ const { values } = parseArgs({
     pairs: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '60' },
     rate: { type: 'string', default: '60' },
+    idle: { type: 'string', default: '10' },
   },
 });
 const atOnce = 8;
@@ -64,7 +66,7 @@ try {
 
 type Tenant = { server: Server; key: string; user: string };
 type Tenants = { plain: Tenant; one: Tenant; two: Tenant };
-type Server = ServedProcess & { dataDir: string };
+type Server = ServedProcess & { dataDir: string; databases: readonly string[] };
 type Gate = { url: string; state: 'open' | 'silent' | 'ended'; set(state: Gate['state']): void };
 
 /** A way to a database that can fall silent or end. */
@@ -114,7 +116,7 @@ async function start(name: string, env: Record<string, string>): Promise<Server>
     ...{ QUARRY_PROCESSES: '1', ...rates, ...env },
   });
   closing.push(() => server.stop());
-  return { ...server, dataDir };
+  return { ...server, dataDir, databases: name === 'plain' ? ['plain'] : ['home', 'one', 'two'] };
 }
 
 async function readCredentials({ dataDir }: Server): Promise<{ secret_key: string; developer_token: string }> {
@@ -151,6 +153,9 @@ async function createTenants(server: Server): Promise<Omit<Tenants, 'plain'>> {
   return cellOf('My app') === 'one' ? { one: first, two: second } : { one: second, two: first };
 }
 
+/** The processor time of a server and of the database server, in milliseconds. */
+type Spent = { server: number; database: number };
+
 async function measureCost(plain: Server, celled: Server, apps: Tenants): Promise<void> {
   const loads: Record<string, (tenant: Tenant, n: number) => Promise<unknown>> = { get, put };
   const turns = {
@@ -160,36 +165,61 @@ async function measureCost(plain: Server, celled: Server, apps: Tenants): Promis
   };
   type Name = keyof typeof turns;
   const names = Object.keys(turns) as Name[];
+  const idle = { plain: await measureIdle(plain), celled: await measureIdle(celled) };
+  const count = Number(values.requests);
   for (const [what, load] of Object.entries(loads)) {
-    const spent: Record<Name, number[]> = { 'no cells': [], 'one cell': [], 'two cells': [] };
+    const spent: Record<Name, Spent[]> = { 'no cells': [], 'one cell': [], 'two cells': [] };
+    const without: Record<Name, number[]> = { 'no cells': [], 'one cell': [], 'two cells': [] };
     for (let round = -1; round < Number(values.rounds); round++)
       for (const name of round % 2 === 0 ? names : [...names].reverse()) {
         const { server, tenants } = turns[name];
-        const before = processorMs(server.pid) + processorMsBelow(postmaster);
-        await runLoad((n) => load(tenants[n % tenants.length] as Tenant, n));
-        const after = processorMs(server.pid) + processorMsBelow(postmaster);
+        const [took, ms] = await measure(server, () => runLoad((n) => load(tenants[n % tenants.length] as Tenant, n)));
         // The first round warms everything up.
-        if (round >= 0) spent[name].push((after - before) / Number(values.requests));
+        if (round < 0) continue;
+        spent[name].push({ server: took.server / count, database: took.database / count });
+        const atRest = idle[server === plain ? 'plain' : 'celled'];
+        without[name].push((took.server + took.database - ms * (atRest.server + atRest.database)) / count);
       }
-    for (const name of names)
-      console.log(
-        `${what}, ${name}: ${describe(
-          spent[name].map((ms) => 1_000 * ms),
+    for (const name of names) {
+      const ofPart = (part: keyof Spent) =>
+        describe(
+          spent[name].map((each) => 1_000 * each[part]),
           0,
-        )} µs of processor time`,
-      );
-    for (const name of ['one cell', 'two cells'] as const)
-      console.log(
-        `${what}, ${name} : no cells = ${describe(
-          spent[name].map((ms, n) => ms / (spent['no cells'][n] ?? 1)),
-          3,
-        )}`,
-      );
+        );
+      console.log(`${what}, ${name}: ${ofPart('server')} µs in the server, ${ofPart('database')} in the database`);
+    }
+    const total = (name: Name) => spent[name].map(({ server, database }) => server + database);
+    for (const name of ['one cell', 'two cells'] as const) {
+      console.log(`${what}, ${name} : no cells = ${describe(ratios(total(name), total('no cells')), 3)}`);
+      console.log(`  without work at rest = ${describe(ratios(without[name], without['no cells']), 3)}`);
+    }
   }
 }
 
+function ratios(these: readonly number[], those: readonly number[]): number[] {
+  return these.map((ms, n) => ms / (those[n] ?? 1));
+}
+
+async function measure(server: Server, work: () => Promise<unknown>): Promise<[took: Spent, ms: number]> {
+  const read = () => ({ server: processorMs(server.pid), database: processorMsBelow(postmaster, server.databases) });
+  const [before, startMs] = [read(), performance.now()];
+  await work();
+  const [after, ms] = [read(), performance.now() - startMs];
+  return [{ server: after.server - before.server, database: after.database - before.database }, ms];
+}
+
+/** What a server spends without requests, in milliseconds of each. */
+async function measureIdle(server: Server): Promise<Spent> {
+  const [took, ms] = await measure(server, () => wait(1_000 * Number(values.idle)));
+  const idle = { server: took.server / ms, database: took.database / ms };
+  const shown = (part: keyof Spent) => (1_000 * idle[part]).toFixed(1);
+  const name = server.dataDir.endsWith('plain') ? 'no cells' : 'with cells';
+  console.log(`at rest, ${name}: ${shown('server')} ms a second in the server, ${shown('database')} in the database`);
+  return idle;
+}
+
 async function measureAway(server: Server, { one, two }: Tenants, gate: Gate): Promise<void> {
-  const ratios: number[] = [];
+  const seen: number[] = [];
   for (let pair = 0; pair < Number(values.pairs); pair++) {
     const states = ['open', pair % 2 === 0 ? 'silent' : 'ended'] as const;
     const p99: Record<string, number> = {};
@@ -200,12 +230,12 @@ async function measureAway(server: Server, { one, two }: Tenants, gate: Gate): P
       await untilReached(two);
     }
     const ratio = (p99.away ?? 0) / (p99.there ?? 1);
-    ratios.push(ratio);
+    seen.push(ratio);
     console.log(
       `pair ${pair + 1}, ${states[1]}: p99 ${p99.there?.toFixed(1)} ms, without the other cell ${p99.away?.toFixed(1)} ms: ${ratio.toFixed(2)}`,
     );
   }
-  console.log(`p99 while the other cell is away: ${describe(ratios, 2)} times; ${server.pid}`);
+  console.log(`p99 while the other cell is away: ${describe(seen, 2)} times; ${server.pid}`);
 }
 
 /** p99 of one app at a fixed rate, while the other app sends as many requests, which may fail. */
@@ -298,10 +328,27 @@ function processorMs(pid: number): number {
   return ns / 1_000_000;
 }
 
-/** The same of a postmaster and its processes. Connections of pools stay open between turns. */
-function processorMsBelow(pid: number): number {
+/**
+ * The same of a postmaster and its processes, without those that are connected to other databases. Connections of pools
+ * stay open between turns.
+ */
+function processorMsBelow(pid: number, databases: readonly string[]): number {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
   );
-  return processorMs(pid) + children.reduce((sum, child) => sum + processorMs(Number(child)), 0);
+  const counted = children.filter((child) => {
+    const database = databaseOf(child);
+    return database === undefined || databases.includes(database);
+  });
+  return processorMs(pid) + counted.reduce((sum, child) => sum + processorMs(Number(child)), 0);
+}
+
+/** The database of a process of PostgreSQL, by its title; undefined if it works for all of them. */
+function databaseOf(pid: string): string | undefined {
+  try {
+    const title = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    return /^postgres: \S+ (plain|home|one|two) /.exec(title)?.[1];
+  } catch {
+    return undefined;
+  }
 }

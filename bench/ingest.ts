@@ -27,7 +27,9 @@ const { values } = parseArgs({
 });
 const count = Number(values.documents);
 const connections = Number(values.connections);
-/** Documents between two readings of the memory. */
+/** What takes the time of a document; the client is not one of them. */
+const parts = ['server', 'parsers', 'postgres', 'learning', 'ended'] as const;
+/** Documents between two readings of the time and the memory. */
 const stretch = Math.max(100, Math.ceil(count / 10));
 const pollMs = 100;
 const warmUpCount = 100;
@@ -59,18 +61,20 @@ try {
 
 async function measure(name: string, way: Work['way'], from: number): Promise<number> {
   const source = await server.makeSource();
-  const rss: number[] = [];
   const before = { times: readTimes(), database: await readDatabase() };
   const start = performance.now();
   for (let done = 0; done < count; done += stretch) {
-    await send({ source, way, from: from + done, count: Math.min(stretch, count - done) });
-    rss.push(process.memoryUsage.rss() / 2 ** 20);
+    const some = Math.min(stretch, count - done);
+    const earlier = readSum();
+    await send({ source, way, from: from + done, count: some });
+    const eachMs = ((readSum() - earlier) * 1_000) / some;
+    const mib = process.memoryUsage.rss() / 2 ** 20;
+    console.log(`after ${done + some}: ${eachMs.toFixed(1)} ms of processor time each, server ${mib.toFixed(0)} MiB`);
   }
   const seconds = (performance.now() - start) / 1_000;
   const after = { times: readTimes(), database: await readDatabase() };
   console.log(`${count} documents as ${name}: ${seconds.toFixed(1)} s, ${(count / seconds).toFixed(1)} documents/s`);
   const each = (part: keyof typeof after.times) => ((after.times[part] - before.times[part]) * 1_000) / count;
-  const parts = ['server', 'parsers', 'postgres', 'learning', 'ended'] as const;
   const sum = parts.reduce((total, part) => total + each(part), 0);
   const shares = parts.map((part) => `${part} ${each(part).toFixed(1)}`).join(', ');
   console.log(`processor time of a document: ${sum.toFixed(1)} ms (${shares}), client ${each('client').toFixed(1)}`);
@@ -79,10 +83,15 @@ async function measure(name: string, way: Work['way'], from: number): Promise<nu
   console.log(
     `a document takes ${database('commits').toFixed(2)} transactions and ${(database('walBytes') / 1024).toFixed(1)} KiB of WAL`,
   );
-  console.log(`memory of the server meanwhile, MiB: ${rss.map((mib) => mib.toFixed(0)).join(' ')}`);
   const memory = Object.entries(readMemory()).map(([part, mib]) => `${part} ${mib.toFixed(0)}`);
   console.log(`memory of all processes, MiB: ${memory.join(', ')}`);
   return seconds;
+}
+
+/** The processor seconds so far of all processes but the client. */
+function readSum(): number {
+  const times = readTimes();
+  return parts.reduce((total, part) => total + times[part], 0);
 }
 
 /** Sends documents, and resolves when all are in the index. */

@@ -44,9 +44,13 @@ const alone = new Set([
 ]);
 /** Of the files that run by themselves, those that take longest, in order: they start first. */
 const longest = ['test/api/db/previous-release.test.ts', 'test/fuzz/api.test.ts', 'test/crash/mixed.test.ts'];
-/** They look at the one database of a server, or start cells themselves, so they do not run with two cells. */
+/**
+ * They look at the one database of a server, or at metrics without the label of a cell, or start cells themselves, so
+ * they do not run with two cells. Servers that start their own database have no cells in any test.
+ */
 const withoutCells = [
   ...['test/api/cells/', 'test/api/db/', 'test/api/automations/fair-shares.test.ts'],
+  ...['test/api/monitoring/metrics.test.ts', 'test/api/tenancy/bootstrap.test.ts'],
   ...['test/crash/cells-skew.test.ts', 'test/crash/cells-start.test.ts'],
   ...['test/crash/move.test.ts', 'test/crash/move-steps.test.ts'],
 ];

@@ -178,11 +178,7 @@ async function openCell(
   let server: QuarryServer | undefined;
   const inProgress = new Set<object>();
   const close = async (): Promise<void> => {
-    await Promise.all([
-      services.streams.close(),
-      services.stopWorkers(),
-      drain(inProgress).then(() => server?.close()),
-    ]);
+    await Promise.all([server?.stopWork(), services.stopWorkers(), drain(inProgress).then(() => server?.close())]);
     await services.close();
   };
   try {

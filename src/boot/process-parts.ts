@@ -65,6 +65,7 @@ type Options = {
   parser: ParserPool | undefined;
   resolve: Resolver | undefined;
   timeouts: Readonly<Timeouts> | undefined;
+  expressions?: Expressions | undefined;
   /** Notes how to stop a part. */
   onStarted(name: string, end: () => Promise<unknown>): void;
 };
@@ -85,7 +86,7 @@ export async function startProcessParts(config: Config, log: Logger, options: Op
   return {
     ...{ metrics, blobs, parser, resolve, timeouts, fetcher, renderer },
     issuerKeys: new IssuerKeys({ fetcher, clock, log }),
-    expressions: createExpressions(timeouts),
+    expressions: options.expressions ?? createExpressions(timeouts),
     embedder: openEmbedder(config, resolve),
     reranker: openReranker(config, resolve),
     openCache: openCaches(config.searchCacheMb * 1024 * 1024),
@@ -99,7 +100,7 @@ export async function startProcessParts(config: Config, log: Logger, options: Op
       unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
     }),
     mcpWaits: new AppShares(config.mcpWaitsMax, 'calls of tools that wait'),
-    jobSlots: new JobSlots(config.jobWorkers, limits.jobWaits),
+    jobSlots: new JobSlots(config.jobWorkers, limits.jobWaits, clock),
     intake: new Intake({ clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 }),
     connections: new Connections(config),
   };

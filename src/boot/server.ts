@@ -69,6 +69,8 @@ export type QuarryServer = {
   createSignInLink(developerToken: string): Promise<SignInLink | undefined>;
   /** Starts to accept connections. Returns the server's URL. */
   listen(): Promise<string>;
+  /** Ends what requests wait for: streams, and tools, which respond with what there is. */
+  stopWork(): Promise<void>;
   /**
    * Stops accepting connections, finishes requests in progress within the drain time, and ends the remaining streams.
    */
@@ -168,6 +170,7 @@ export async function createServer(
     fastify,
     api,
     work: domains.work,
+    stopWork,
     createSignInLink: domains.consoleSessions.createSignInLink,
     async listen() {
       const wanted = servesApi ? config.port : config.workerPort;

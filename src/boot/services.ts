@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Expressions } from '../automations/engine/expressions.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { type Config, runsJobs } from '../config/config.ts';
 import type { Renderer } from '../content/browser/renderer.ts';
@@ -105,6 +106,8 @@ export type ServicesOptions = {
   metrics?: Metrics;
   /** Running parsers, which the caller closes. By default, the services start and close their own. */
   parser?: ParserPool | undefined;
+  /** Running processes for expressions, which the caller closes. By default, the services start their own. */
+  expressions?: Expressions | undefined;
   /** The URL where other processes on this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
   /** The name of the cell, as a label of its metrics. */
@@ -173,7 +176,8 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     home?.process ??
     (await startProcessParts(config, log, {
       ...{ clock, metrics: metricsOfProcess, onStarted },
-      ...{ parser: options.parser, resolve: options.resolve, timeouts: options.timeouts },
+      ...{ parser: options.parser, expressions: options.expressions },
+      ...{ resolve: options.resolve, timeouts: options.timeouts },
     }));
   const { blobs, parser, resolve, fetcher, renderer, issuerKeys } = process;
   await matchBlobStore(direct, blobs);

@@ -98,39 +98,49 @@ class Reader {
   }
 }
 
+/** The numbers of a term's postings and positions, before they are packed. */
+type List = { count: number; before: number; postings: number[]; positions: number[] };
+
 /** Packs the postings of chunks, which must come in ascending order of their ordinals. */
 export class PostingsBuilder {
-  readonly #lists = new Map<string, { count: number; before: number; postings: Writer; positions: Writer }>();
+  readonly #lists = new Map<string, List>();
 
   add({ ordinal, length, terms, titled }: IndexedChunk): void {
     for (const [term, positions] of terms) {
-      let list = this.#lists.get(term);
-      if (!list) {
-        list = { count: 0, before: 0, postings: new Writer(), positions: new Writer() };
-        this.#lists.set(term, list);
-      }
-      list.count += 1;
-      list.postings.number(ordinal - list.before);
-      list.postings.number(positions.length * 2 + (titled?.has(term) ? 1 : 0));
-      list.postings.number(length);
-      list.before = ordinal;
-      let last = 0;
-      for (const position of positions) {
-        list.positions.number(position - last);
-        last = position;
-      }
+      const tally = positions.length * 2 + (titled?.has(term) ? 1 : 0);
+      const steps = stepsOf(positions);
+      const list = this.#lists.get(term);
+      if (list) {
+        list.count += 1;
+        list.postings.push(ordinal - list.before, tally, length);
+        list.positions.push(...steps);
+        list.before = ordinal;
+      } else this.#lists.set(term, { count: 1, before: ordinal, postings: [ordinal, tally, length], positions: steps });
     }
   }
 
-  /** Returns one entry per term. */
+  /** Returns one entry per term. Their bytes are parts of one buffer. */
   finish(): TermPostings[] {
-    return [...this.#lists].map(([term, { count, postings, positions }]) => {
-      const block = new Writer(postings.length + bytesOf(count));
-      block.number(count);
-      block.append(postings.bytesWritten());
-      return { term, postings: block.bytesWritten(), positions: positions.bytesWritten() };
+    const bytes = new Writer(16 * 1024);
+    const ends = [...this.#lists].map(([term, { count, postings, positions }]) => {
+      bytes.number(count);
+      for (const value of postings) bytes.number(value);
+      const middle = bytes.length;
+      for (const value of positions) bytes.number(value);
+      return { term, middle, end: bytes.length };
     });
+    const all = plainBytes(bytes.bytesWritten());
+    return ends.map(({ term, middle, end }, i) => ({
+      term,
+      postings: all.subarray(ends[i - 1]?.end ?? 0, middle),
+      positions: all.subarray(middle, end),
+    }));
   }
+}
+
+/** The distance of each position to the one before it. */
+function stepsOf(positions: readonly number[]): number[] {
+  return positions.map((position, i) => position - (positions[i - 1] ?? 0));
 }
 
 /** Calls `visit` for each posting, block by block. */
@@ -299,7 +309,7 @@ function readEntry(bundle: Buffer, reader: Reader): TermPostings {
 }
 
 /** The same bytes. Parts of a Buffer take much longer to create. */
-function plainBytes(bytes: Buffer): Uint8Array {
+function plainBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 

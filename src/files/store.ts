@@ -220,9 +220,17 @@ export async function updateFile(db: Db, appId: string, id: string, change: File
   return changed.count > 0;
 }
 
-/** Deletes the row; triggers list its blob for deletion. False when there is no such file. */
+/**
+ * Deletes the row; triggers list its blob for deletion. False when there is no such file. Its documents lose their file,
+ * so the indexes of their sources are locked first, like by every transaction that changes several rows of a source.
+ */
 export async function deleteFile(db: Db, appId: string, id: string): Promise<boolean> {
-  const gone = await db`delete from files where app_id = ${appId} and id = ${id}`;
+  const gone = await db`
+    with indexes as materialized (
+      select from knowledge_indexes where app_id = ${appId} and source_id in (
+        select source_id from knowledge_documents where app_id = ${appId} and file_id = ${id})
+      order by source_id for update)
+    delete from files where app_id = ${appId} and id = ${id} and (select count(*) from indexes) >= 0`;
   return gone.count > 0;
 }
 

@@ -1,5 +1,6 @@
 import { Shares } from '../fairness/shares.ts';
 import { Slots } from '../fairness/slots.ts';
+import type { Clock } from '../lib/clock.ts';
 import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 
 /** The slots for jobs of one process, which its workers share, whatever their databases. */
@@ -11,10 +12,10 @@ export class JobSlots {
   readonly waiting: WaitingJobs;
   readonly #loops = new Set<() => void>();
 
-  constructor(concurrency: number, waits: Record<string, WaitBounds> = {}) {
+  constructor(concurrency: number, waits: Record<string, WaitBounds> = {}, clock?: Clock) {
     this.running = new Shares(2 * concurrency);
     this.resumed = new Slots({ slots: concurrency });
-    this.waiting = new WaitingJobs(waits);
+    this.waiting = new WaitingJobs(waits, clock);
   }
 
   /** Calls `retry` when a job of another loop has released its slot. Returns a function that ends this. */

@@ -102,16 +102,14 @@ export function lockJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<Clai
     returning jobs.app_id, jobs.id, task, payload, attempts, max_attempts, crashes`;
 }
 
-/** Whether a job of the same task and app, with the same member in its payload, was taken before this one and is active. */
-export async function isBehind(
-  db: Db,
-  { appId, id }: JobPlace,
-  { member, value }: { member: string; value: string | null },
-): Promise<boolean> {
+/** Whether a job of the same task and app, with the same members in its payload, was taken before this one and is active. */
+export async function isBehind(db: Db, { appId, id }: JobPlace, same: Record<string, string | null>): Promise<boolean> {
   const { count } = await db`
     select from jobs mine join jobs other on other.app_id = mine.app_id and other.task = mine.task
     where mine.app_id = ${appId} and mine.id = ${id} and other.locked_by is not null
-      and other.payload ->> ${member}::text is not distinct from ${value}::text
+      and not exists (
+        select from json_each_text(${JSON.stringify(same)}::text::json) as wanted(member, value)
+        where other.payload ->> wanted.member is distinct from wanted.value)
       and (other.locked_at, other.id) < (mine.locked_at, mine.id)
     limit 1`;
   return count > 0;

@@ -19,6 +19,8 @@ export type JobContext = {
   waitOutside: WaitOutside;
   /** Whether this task has reached its limit of waiting jobs. A job that has waited long should then make room. */
   isCrowded(): boolean;
+  /** Aborted when the job has waited long for one response, and others of its app and task have no room. */
+  crowdedOut?: AbortSignal;
 };
 
 export type WaitOutside = <T>(wait: () => Promise<T>) => Promise<T>;

@@ -1,26 +1,44 @@
+import { type Clock, systemClock } from '../lib/clock.ts';
+
 /** The maximum number of concurrent waits of one task in this process: in total and for one app. */
 export type WaitBounds = { jobsMax: number; jobsOfAppMax: number };
 
 const retryMsMin = 5_000;
 const retryMsMax = 15_000;
+/** A job that has waited this long for one response makes room for others of its app. */
+const patienceMs = 10_000;
 
-/** Counts the jobs of this process that wait for an external response or have resumed after one. */
+/** The jobs of this process that wait for an external response or have resumed after one. */
 export class WaitingJobs {
   readonly #bounds: Record<string, WaitBounds>;
-  /** By task, then by app. */
-  readonly #counts = new Map<string, Map<string, number>>();
+  readonly #clock: Clock;
+  /** By task, then by app: when each last began to wait or to work, the longest ago first. */
+  readonly #jobs = new Map<string, Map<string, Map<AbortController, number>>>();
 
-  constructor(bounds: Record<string, WaitBounds>) {
+  constructor(bounds: Record<string, WaitBounds>, clock: Clock = systemClock) {
     this.#bounds = bounds;
+    this.#clock = clock;
   }
 
   /** Whether one more job of the task and app, which may have to wait, may start. */
   hasRoom(task: string, app: string): boolean {
     const bounds = this.#bounds[task];
     if (bounds === undefined) return true;
-    const apps = this.#counts.get(task) ?? new Map<string, number>();
-    const total = [...apps.values()].reduce((sum, count) => sum + count, 0);
-    return total < bounds.jobsMax && (apps.get(app) ?? 0) < bounds.jobsOfAppMax;
+    const apps = this.#jobs.get(task) ?? new Map<string, ReadonlyMap<unknown, unknown>>();
+    const total = [...apps.values()].reduce((sum, jobs) => sum + jobs.size, 0);
+    return total < bounds.jobsMax && (apps.get(app)?.size ?? 0) < bounds.jobsOfAppMax;
+  }
+
+  /** Aborts the job of the task and app that has waited the longest for one response, if that is too long. */
+  askForRoom(task: string, app: string): void {
+    const jobs = this.#jobs.get(task)?.get(app) ?? new Map<AbortController, number>();
+    const longAgo = this.#clock.now().getTime() - patienceMs;
+    for (const [job, since] of jobs) {
+      if (since > longAgo) break;
+      if (job.signal.aborted) continue;
+      job.abort();
+      break;
+    }
   }
 
   /** The delay before a retry. Random, so that jobs do not all return together. */
@@ -28,15 +46,21 @@ export class WaitingJobs {
     return retryMsMin + Math.random() * (retryMsMax - retryMsMin);
   }
 
-  /** Counts a job. Returns a function to call when it has ended. */
-  add(task: string, app: string): () => void {
-    const apps = this.#counts.get(task) ?? new Map<string, number>();
-    this.#counts.set(task, apps);
-    apps.set(app, (apps.get(app) ?? 0) + 1);
-    return () => {
-      const left = (apps.get(app) ?? 1) - 1;
-      if (left > 0) apps.set(app, left);
-      else apps.delete(app);
-    };
+  /** Notes that a job begins to wait, or to work after a wait. */
+  note(task: string, app: string, job: AbortController): void {
+    const apps = this.#jobs.get(task) ?? new Map<string, Map<AbortController, number>>();
+    this.#jobs.set(task, apps);
+    const jobs = apps.get(app) ?? new Map<AbortController, number>();
+    apps.set(app, jobs);
+    jobs.delete(job);
+    jobs.set(job, this.#clock.now().getTime());
+  }
+
+  /** Notes that a job has ended. */
+  forget(task: string, app: string, job: AbortController): void {
+    const apps = this.#jobs.get(task);
+    const jobs = apps?.get(app);
+    jobs?.delete(job);
+    if (jobs?.size === 0) apps?.delete(app);
   }
 }

@@ -114,8 +114,11 @@ type Running = {
 async function runJob(running: Running, held: HeldJob): Promise<void> {
   const { stopping, waiting, workSlots } = running;
   const { task, appId } = held.job;
-  if (!stopping.signal.aborted && !waiting.hasRoom(task, appId)) return held.release(waiting.retryMs());
-  let forget = (): void => {};
+  if (!stopping.signal.aborted && !waiting.hasRoom(task, appId)) {
+    waiting.askForRoom(task, appId);
+    return held.release(waiting.retryMs());
+  }
+  const crowdedOut = new AbortController();
   let giveBack = (): void => {};
   const waitOutside: WaitOutside = async (wait) => {
     const waited = wait();
@@ -123,19 +126,20 @@ async function runJob(running: Running, held: HeldJob): Promise<void> {
     waited.catch(() => {});
     if (held.isDetached) giveBack();
     // A job that cannot release its slot keeps it while it waits.
-    else if (await held.detach().catch(() => false)) forget = waiting.add(task, appId);
-    else return waited;
+    else if (!(await held.detach().catch(() => false))) return waited;
+    waiting.note(task, appId, crowdedOut);
     try {
       return await waited;
     } finally {
       giveBack = await workSlots.take(appId);
+      waiting.note(task, appId, crowdedOut);
     }
   };
   try {
-    await runTask(running, held, waitOutside);
+    await runTask(running, held, waitOutside, crowdedOut.signal);
   } finally {
     giveBack();
-    forget();
+    waiting.forget(task, appId, crowdedOut);
   }
 }
 
@@ -149,7 +153,12 @@ function traceJob(job: ClaimedJob, run: () => Promise<void>): Promise<void> {
   return traceFrom(`job ${job.task}`, { kind: 'consumer', continues: traceparent, attributes }, run);
 }
 
-async function runTask(running: Running, held: HeldJob, waitOutside: WaitOutside): Promise<void> {
+async function runTask(
+  running: Running,
+  held: HeldJob,
+  waitOutside: WaitOutside,
+  crowdedOut: AbortSignal,
+): Promise<void> {
   const { job } = held;
   const { tasks, trial, waiting, recurring } = running;
   const { signal } = running.stopping;
@@ -163,7 +172,7 @@ async function runTask(running: Running, held: HeldJob, waitOutside: WaitOutside
     if (!task) throw new Error(`There is no task "${job.task}".`);
     const isCrowded = () => !waiting.hasRoom(job.task, job.appId);
     const run = isSuspect(job) && trial !== undefined ? runInTrial(trial, job.task) : task;
-    const context = { ...describe(job), signal, log, waitOutside, isCrowded };
+    const context = { ...describe(job), signal, log, waitOutside, isCrowded, crowdedOut };
     const runIt = () => runForApp(appOf(job), () => run(job.payload, context));
     await contain(() => (repeat === undefined ? runIt() : runForEveryApp(runIt)));
     if (repeat !== undefined) hasNext = await held.repeat(repeat.everySeconds);

@@ -25,6 +25,7 @@ export type ModelRow = {
   passagePrefix: string | null;
   queryInputType: string | null;
   passageInputType: string | null;
+  fusionWeight: number | null;
   modalities: string[];
   inputPrice: number | null;
   outputPrice: number | null;

@@ -47,6 +47,7 @@ export const modelLimits = {
   passage_prefix: Type.String({ minLength: 1, maxLength: 500 }),
   query_input_type: Type.String({ minLength: 1, maxLength: 50, pattern: '^[A-Za-z0-9._-]+$' }),
   passage_input_type: Type.String({ minLength: 1, maxLength: 50, pattern: '^[A-Za-z0-9._-]+$' }),
+  fusion_weight: Type.Number({ minimum: 0.01, maximum: 10 }),
 };
 
 /** The texts of one request to a model for embeddings that sets no other number. */
@@ -59,6 +60,7 @@ const embeddingMembers = [
   'passage_prefix',
   'query_input_type',
   'passage_input_type',
+  'fusion_weight',
 ] as const;
 
 /** What is wrong with a model of this kind, and the member at which. */
@@ -100,6 +102,7 @@ const operatorModel = Type.Object(
     passage_prefix: optional(modelLimits.passage_prefix),
     query_input_type: optional(modelLimits.query_input_type),
     passage_input_type: optional(modelLimits.passage_input_type),
+    fusion_weight: optional(modelLimits.fusion_weight),
     modalities: optional(Type.Array(Type.Enum([...modalities]), { minItems: 1, uniqueItems: true })),
     prices: optional(prices),
   },

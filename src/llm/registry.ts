@@ -47,6 +47,8 @@ export type Model = {
   /** What its service is told that a question is, and that a passage is. */
   queryInputType: string | undefined;
   passageInputType: string | undefined;
+  /** The weight of its ranking beside that of the text in hybrid searches. */
+  fusionWeight: number | undefined;
   modalities: readonly string[];
   prices: Prices | undefined;
 };
@@ -263,6 +265,7 @@ function modelOf(secrets: Secrets, row: ModelRow): Model {
       batchTexts: row.batchTexts ?? undefined,
       queryPrefix: row.queryPrefix ?? undefined,
       passagePrefix: row.passagePrefix ?? undefined,
+      fusionWeight: row.fusionWeight ?? undefined,
       ...inputTypes(row.provider, row.queryInputType, row.passageInputType),
     },
     modalities: row.modalities,
@@ -279,7 +282,7 @@ function operatorModelOf(given: OperatorModel): Model {
     outputTokens: given.output_tokens,
     timeoutMs: given.timeout_seconds === undefined ? undefined : given.timeout_seconds * 1_000,
     ...{ kind: given.kind, dimensions: given.dimensions, batchTexts: given.batch_texts },
-    ...{ queryPrefix: given.query_prefix, passagePrefix: given.passage_prefix },
+    ...{ queryPrefix: given.query_prefix, passagePrefix: given.passage_prefix, fusionWeight: given.fusion_weight },
     ...inputTypes(provider, given.query_input_type, given.passage_input_type),
     modalities: given.modalities ?? ['text'],
     prices: given.prices,

@@ -71,7 +71,7 @@ export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rera
         model: space,
         dimensions: first.dimensions ?? 0,
         local: false,
-        fusionWeight: 1,
+        fusionWeight: first.fusionWeight ?? 1,
         similarityFloor: 0.2,
         batchTexts: Math.min(...models.map(({ batchTexts }) => batchTexts ?? batchTextsDefault)),
         prices: first.prices,

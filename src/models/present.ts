@@ -25,6 +25,7 @@ export function presentModel(row: ModelRow) {
       passage_prefix: row.passagePrefix,
       query_input_type: row.queryInputType,
       passage_input_type: row.passageInputType,
+      fusion_weight: row.fusionWeight,
       modalities: row.modalities,
       prices: presentPrices(row),
       created_at: iso(row.createdAt),

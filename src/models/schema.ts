@@ -67,6 +67,10 @@ const passageInputType = described(
   modelLimits.passage_input_type,
   'Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.',
 );
+const fusionWeight = described(
+  modelLimits.fusion_weight,
+  'Of the kind `embedding`: the weight of its ranking in hybrid searches, beside the ranking by text, whose weight is 1. Default: 1.',
+);
 const modes = Type.Array(Type.Enum([...modalities]), {
   minItems: 1,
   uniqueItems: true,
@@ -97,6 +101,7 @@ export const modelSchema = Type.Object(
     passage_prefix: Type.Optional(passagePrefix),
     query_input_type: Type.Optional(queryInputType),
     passage_input_type: Type.Optional(passageInputType),
+    fusion_weight: Type.Optional(fusionWeight),
     modalities: Type.Array(Type.Enum([...modalities]), { description: 'What the model reads.' }),
     prices: Type.Optional(priced),
     created_at: Type.String(),
@@ -121,6 +126,7 @@ export const modelCreateSchema = strict({
   passage_prefix: Type.Optional(passagePrefix),
   query_input_type: Type.Optional(queryInputType),
   passage_input_type: Type.Optional(passageInputType),
+  fusion_weight: Type.Optional(fusionWeight),
   modalities: Type.Optional(modes),
   prices: Type.Optional(priced),
 });
@@ -141,6 +147,7 @@ export const modelUpdateSchema = strict({
   passage_prefix: Type.Optional(orNull(passagePrefix)),
   query_input_type: Type.Optional(orNull(queryInputType)),
   passage_input_type: Type.Optional(orNull(passageInputType)),
+  fusion_weight: Type.Optional(orNull(fusionWeight)),
   modalities: Type.Optional(modes),
   prices: Type.Optional(orNull(priced)),
 });

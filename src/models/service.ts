@@ -89,6 +89,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
           ...{ queryPrefix: input.query_prefix ?? null, passagePrefix: input.passage_prefix ?? null },
           queryInputType: input.query_input_type ?? null,
           passageInputType: input.passage_input_type ?? null,
+          fusionWeight: input.fusion_weight ?? null,
           modalities: input.modalities ?? ['text'],
           inputPrice: input.prices?.input ?? null,
           outputPrice: input.prices?.output ?? null,
@@ -115,6 +116,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
           ...values,
           ...{ batch_texts: values.batchTexts, query_prefix: values.queryPrefix, passage_prefix: values.passagePrefix },
           ...{ query_input_type: values.queryInputType, passage_input_type: values.passageInputType },
+          fusion_weight: values.fusionWeight,
         });
         await onChanged(tx, row);
         return store.updateModel(tx, row, values, clock.now());
@@ -206,6 +208,7 @@ function changed(secrets: Secrets, row: ModelRow, change: ModelUpdate): store.Mo
     passagePrefix: change.passage_prefix === undefined ? row.passagePrefix : change.passage_prefix,
     queryInputType: change.query_input_type === undefined ? row.queryInputType : change.query_input_type,
     passageInputType: change.passage_input_type === undefined ? row.passageInputType : change.passage_input_type,
+    fusionWeight: change.fusion_weight === undefined ? row.fusionWeight : change.fusion_weight,
     modalities: change.modalities ?? row.modalities,
     inputPrice: prices?.input ?? null,
     outputPrice: prices?.output ?? null,

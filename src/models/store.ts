@@ -15,11 +15,12 @@ export async function insertModel(
   const [row] = await db<[ModelRow]>`
     insert into models (app_id, sandbox_id, id, name, provider, model, url, key, needs_key, context_tokens,
       output_tokens, timeout_seconds, modalities, input_price, output_price, created_at, updated_at, kind,
-      dimensions, batch_texts, query_prefix, passage_prefix, query_input_type, passage_input_type)
+      dimensions, batch_texts, query_prefix, passage_prefix, query_input_type, passage_input_type, fusion_weight)
     values (${appId}, ${sandboxId}, ${id}, ${model.name}, ${model.provider}, ${model.model}, ${model.url}, ${model.key},
       ${model.needsKey}, ${model.contextTokens}, ${model.outputTokens}, ${model.timeoutSeconds}, ${model.modalities},
       ${model.inputPrice}, ${model.outputPrice}, ${now}, ${now}, ${model.kind}, ${model.dimensions}, ${model.batchTexts},
-      ${model.queryPrefix}, ${model.passagePrefix}, ${model.queryInputType}, ${model.passageInputType})
+      ${model.queryPrefix}, ${model.passagePrefix}, ${model.queryInputType}, ${model.passageInputType},
+      ${model.fusionWeight})
     returning *`;
   return row;
 }
@@ -56,7 +57,7 @@ export async function updateModel(tx: Db, row: ModelRow, values: ModelValues, no
       timeout_seconds = ${values.timeoutSeconds}, dimensions = ${values.dimensions},
       batch_texts = ${values.batchTexts}, query_prefix = ${values.queryPrefix},
       passage_prefix = ${values.passagePrefix}, query_input_type = ${values.queryInputType},
-      passage_input_type = ${values.passageInputType}, modalities = ${values.modalities},
+      passage_input_type = ${values.passageInputType}, fusion_weight = ${values.fusionWeight}, modalities = ${values.modalities},
       input_price = ${values.inputPrice}, output_price = ${values.outputPrice}, updated_at = ${now}
     where app_id = ${row.appId} and id = ${row.id} returning *`;
   return updated;

@@ -132,7 +132,7 @@ function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
       select jobs.id, jobs.task, coalesce(jobs.last_error, '') as reason, jobs.attempts::integer,
         jobs.crashes::integer, jobs.updated_at as set_aside_at,
         coalesce(jobs.payload ->> 'runId', jobs.payload -> 'runs' -> 0 ->> 'runId')::uuid as run_id,
-        (jobs.payload ->> 'eventId')::uuid as event_id, (jobs.payload ->> 'sourceId')::uuid as source_id,
+        (jobs.payload ->> 'eventId')::uuid as event_id, (jobs.payload ->> 'sandboxId')::uuid as sandbox_id, (jobs.payload ->> 'sourceId')::uuid as source_id,
         (jobs.payload ->> 'crawl_id')::uuid as crawl_id, (jobs.payload ->> 'extraction_id')::uuid as extraction_id, (jobs.payload ->> 'ingestionId')::uuid as ingestion_id
       from jobs
       where jobs.app_id = ${appId} and jobs.attempts >= jobs.max_attempts and jobs.locked_by is null) job
@@ -145,5 +145,5 @@ function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
     left join knowledge_sources source
       on source.app_id = ${appId} and source.id = coalesce(ingestion.source_id, job.source_id)
     where coalesce(run.sandbox_id, event.sandbox_id, extraction.sandbox_id, source.sandbox_id,
-      case when job.task = ${taskNames.embedDocuments} then ${production}::uuid end) = ${sandboxId}) set_aside`;
+      case when job.task = ${taskNames.embedDocuments} then coalesce(job.sandbox_id, ${production}::uuid) end) = ${sandboxId}) set_aside`;
 }

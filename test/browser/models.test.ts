@@ -22,6 +22,7 @@ test('a model for embeddings is created with its dimensions, prefixes and input 
   await dialog.getByLabel('Text before a passage').fill('passage: ');
   await dialog.getByLabel('Input type of a question').fill('query');
   await dialog.getByLabel('Input type of a passage').fill('a document');
+  await dialog.getByLabel('Weight in hybrid search').fill('0.25');
   await dialog.getByLabel('Address').fill('https://models.example/v1');
   const create = dialog.getByRole('button', { name: 'Create the model' });
   await create.click();
@@ -45,10 +46,10 @@ test('a model for embeddings is created with its dimensions, prefixes and input 
   const { body } = await api<{ data: Record<string, unknown>[] }>('GET', '/api/v1/models', { key: app.secretKey });
   const members = ({ name, kind, dimensions, ...more }: Record<string, unknown>) => [
     ...[name, kind, dimensions, more.query_prefix, more.passage_prefix],
-    ...[more.query_input_type, more.passage_input_type],
+    ...[more.query_input_type, more.passage_input_type, more.fusion_weight],
   ];
   assert.deepEqual(body.data.map(members).sort(), [
-    ['meanings', 'embedding', 384, 'query: ', 'passage: ', 'query', 'document'],
-    ['writer', ...Array(6).fill(undefined)],
+    ['meanings', 'embedding', 384, 'query: ', 'passage: ', 'query', 'document', 0.25],
+    ['writer', ...Array(7).fill(undefined)],
   ]);
 });

@@ -4,14 +4,13 @@ import { openTcpProxy } from './tcp-proxy.ts';
 /** The variable that makes every server of a test one with two cells. */
 export const testsCells = process.env.QUARRY_TEST_CELLS === '2';
 
-/** The second cell of each installation, by what identifies it in the settings. */
+/** The second cell of each installation, by the URL of its directory. */
 const cells = new Map<string, Promise<string>>();
 
 /** Settings of a process whose apps are in the directory's database, beside a cell that must see none of them. */
-export async function secondCellOf(env: Record<string, string>): Promise<Record<string, string>> {
-  const installation = env.DATABASE_URL ?? env.QUARRY_DATA_DIR ?? '';
-  const url = cells.get(installation) ?? createSecond();
-  cells.set(installation, url);
+export async function secondCellOf(directoryUrl: string): Promise<Record<string, string>> {
+  const url = cells.get(directoryUrl) ?? createSecond();
+  cells.set(directoryUrl, url);
   const other = { name: 'other', database_url: await url, accepts_new_apps: false };
   return { QUARRY_CELLS: JSON.stringify({ cells: [{ name: 'own' }, other] }) };
 }

@@ -9,10 +9,10 @@ import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
-import { findParsers } from './parsers.ts';
 import { behindPooler } from './pooler.ts';
 import { Provisioner } from './provisioner.ts';
 import { type ApiOptions, sendRequest } from './request.ts';
+import { findExpressions, findParsers } from './shared-processes.ts';
 import { readTestConfig, type TestServer, type TestServerOptions } from './test-server.ts';
 
 /** The cell of the apps that tests provision. The directory's database is a second cell, which must see none of them. */
@@ -58,6 +58,7 @@ export async function startInCell(options: CellOptions): Promise<TestServer> {
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       resolve: options.resolve,
       timeouts: options.timeouts,
+      expressions: findExpressions(options),
     });
     const target = behindPooler(database.target) ?? database.target;
     const cells = await prepareCells(home, [

@@ -42,7 +42,8 @@ export async function startServe(
       QUARRY_WORKER_PORT: '0',
       QUARRY_PARSE_WORKERS: '1',
       QUARRY_PARSE_NETWORK: 'shared',
-      ...(testsCells ? await secondCellOf(env) : {}),
+      // A server that starts its own database has no cells.
+      ...(testsCells && env.DATABASE_URL !== undefined ? await secondCellOf(env.DATABASE_URL) : {}),
       ...env,
     },
   });

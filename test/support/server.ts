@@ -9,10 +9,10 @@ import { startInCell } from './cells.ts';
 import { testsCells } from './cells-of-process.ts';
 import { createTestDatabase } from './database.ts';
 import './lock-order.ts';
-import { findParsers } from './parsers.ts';
 import { behindPooler } from './pooler.ts';
 import { Provisioner } from './provisioner.ts';
 import { sendRequest } from './request.ts';
+import { findExpressions, findParsers } from './shared-processes.ts';
 import { readTestConfig, type TestServer, type TestServerOptions } from './test-server.ts';
 
 export { type ApiOptions, type ApiResponse, type ErrorBody, sendExactPath, sendRequest } from './request.ts';
@@ -57,6 +57,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       resolve: options.resolve,
       timeouts: options.timeouts,
+      expressions: findExpressions(options),
     });
     const server = await createServer(services, { site: options.site });
     const baseUrl = await server.listen();

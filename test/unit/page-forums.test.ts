@@ -102,3 +102,29 @@ test('the author of a XenForo post is the member, not the badge beside the name'
     },
   );
 });
+
+/** Comments nested below a first post, all in one box that is named as a post. */
+function commented(opening: string, url: string, profileOf: (name: string) => string): ReturnType<typeof parsePage> {
+  const comment = ([author, text]: [string, string], at: number, inner: string): string =>
+    `<li class="comment plain"><article id="comment-${7100 + at}" class="details comment-node"><div class="row small"><a class="username" href="${profileOf(author)}"><span>${author}</span></a> <span class="moment">${at + 2} days ago</span></div>
+      <div class="comment-content"><div class="md"><p>${text}</p></div></div><div class="row"><button>Reply</button></div></article>${inner === '' ? '' : `<ul class="comments">${inner}</ul>`}</li>`;
+  const nested = posts.reduceRight((inner, post, at) => comment(post, at, inner), '');
+  const html = `<html><head><title>Frozen ropes at the pier</title><meta property="og:type" content="article"></head><body>
+    <nav><a href="/">Home</a><a href="/communities">Communities</a></nav>
+    <main><div class="post container"><div class="post-listing"><h1>Frozen ropes at the pier</h1><article class="card"><div class="md"><p>${opening}</p></div></article></div>
+      <ul class="comments">${nested}</ul></div></main></body></html>`;
+  return parsePage({ bytes: Buffer.from(html), contentType: 'text/html', url });
+}
+
+test('the box around all comments is the first post, and each comment in it is a post of its own', () => {
+  const opening = `What do you put between ropes and wood? ${says('rope')} ${says('boat')}`;
+  const { markdown, pageType } = commented(
+    opening,
+    'https://forum.site.test/threads/ropes.4711/',
+    (name) => `/u/${name}`,
+  );
+  assert.equal(pageType, 'forum', markdown);
+  for (const text of [opening, ...posts.map(([, said]) => said)])
+    assert.equal(markdown.split(text).length, 2, `${text}\n${markdown}`);
+  for (const [author] of posts) assert.match(markdown, new RegExp(`^### ${author}`, 'm'));
+});

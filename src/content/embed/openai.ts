@@ -21,7 +21,6 @@ type OpenAiOptions = {
   requestsPerMinuteMax?: number;
   /** The maximum number of texts in one request. */
   batchTexts?: number;
-  fusionWeight?: number;
   similarityFloor?: number;
   timeoutMs?: number;
   /** Waits between attempts. Replaced in tests. */
@@ -57,7 +56,7 @@ export function openAiEmbedder(options: OpenAiOptions): Embedder {
     model: `openai:${options.model}:${options.dimensions}`,
     dimensions: options.dimensions,
     local: false,
-    fusionWeight: options.fusionWeight ?? 1,
+    fusionWeight: 1,
     similarityFloor: options.similarityFloor ?? 0.2,
     batchTexts: options.batchTexts ?? 64,
     embed: (texts, _purpose, signal) =>

@@ -4,7 +4,6 @@ type TransformersOptions = {
   /** A directory with an ONNX model, or a name on the model hub. */
   model: string;
   dimensions: number;
-  fusionWeight?: number;
   similarityFloor?: number;
 };
 
@@ -33,7 +32,7 @@ export function transformersEmbedder(options: TransformersOptions): Embedder {
     model: `transformers:${options.model}:${options.dimensions}`,
     dimensions: options.dimensions,
     local: false,
-    fusionWeight: options.fusionWeight ?? 1,
+    fusionWeight: 1,
     similarityFloor: options.similarityFloor ?? 0.2,
     batchTexts: 16,
     embed: async (texts) => {

@@ -82,20 +82,32 @@ export async function noteAllPending(db: Db, scope?: Scope): Promise<boolean> {
   return marked.count > 0;
 }
 
-/** The app's sources with this embedder that have work that is due, those that wait for the longest first. */
-export function listPendingEmbedders(db: Db, appId: string, name: string | null, now: Date): Promise<EmbedderRow[]> {
+/** A name of an embedder. Each sandbox has models of its own. */
+export type NamedInSandbox = { sandboxId: string; name: string };
+
+/**
+ * The app's sources with this embedder that have work that is due, those that wait for the longest first. Null: those
+ * that return to the installation's.
+ */
+export function listPendingEmbedders(
+  db: Db,
+  appId: string,
+  of: NamedInSandbox | null,
+  now: Date,
+): Promise<EmbedderRow[]> {
+  const isNamed = of ? db`e.name = ${of.name} and s.sandbox_id = ${of.sandboxId}` : db`e.name is null`;
   return db<EmbedderRow[]>`
-    select * from knowledge_embedders
-    where app_id = ${appId} and name is not distinct from ${name} and pending and ${isDue(db, now)}
-    order by started_at, source_id`;
+    select e.* from knowledge_embedders e join knowledge_sources s on s.app_id = e.app_id and s.id = e.source_id
+    where e.app_id = ${appId} and ${isNamed} and e.pending and ${isDue(db, now)}
+    order by e.started_at, e.source_id`;
 }
 
 /** The named embedders of the app that have work that is due. */
-export async function listPendingNames(db: Db, appId: string, now: Date): Promise<string[]> {
-  const rows = await db<{ name: string }[]>`
-    select distinct name from knowledge_embedders
-    where app_id = ${appId} and name is not null and pending and ${isDue(db, now)}`;
-  return rows.map(({ name }) => name);
+export function listPendingNames(db: Db, appId: string, now: Date): Promise<NamedInSandbox[]> {
+  return db<NamedInSandbox[]>`
+    select distinct s.sandbox_id, e.name
+    from knowledge_embedders e join knowledge_sources s on s.app_id = e.app_id and s.id = e.source_id
+    where e.app_id = ${appId} and e.name is not null and e.pending and ${isDue(db, now)}`;
 }
 
 function isDue(db: Db, now: Date) {

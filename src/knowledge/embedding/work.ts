@@ -1,7 +1,7 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { Database } from '../../db/database.ts';
-import type { JobContext, WaitOutside } from '../../jobs/workers.ts';
+import type { JobContext } from '../../jobs/workers.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AppError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -14,7 +14,7 @@ import type { Embedders } from './embedders.ts';
 import * as store from './store.ts';
 
 type Deps = { db: Database; clock: Clock; log: Logger; embedders: Embedders };
-type Controls = Partial<Pick<JobContext, 'signal' | 'waitOutside'>>;
+type Controls = Partial<Pick<JobContext, 'signal' | 'waitOutside' | 'crowdedOut'>>;
 
 const documentsPerStep = 50;
 
@@ -22,8 +22,13 @@ const documentsPerStep = 50;
  * Embeds the documents of the app's sources that have named this embedder, or have returned to the installation's, and
  * lets searches use the new vectors.
  */
-export async function embedSources(deps: Deps, appId: string, name: string | null, controls: Controls): Promise<void> {
-  for (const row of await store.listPendingEmbedders(deps.db, appId, name, deps.clock.now())) {
+export async function embedSources(
+  deps: Deps,
+  appId: string,
+  of: store.NamedInSandbox | null,
+  controls: Controls,
+): Promise<void> {
+  for (const row of await store.listPendingEmbedders(deps.db, appId, of, deps.clock.now())) {
     if (controls.signal?.aborted) return;
     const source = await findSourceById(deps.db, appId, row.sourceId);
     if (source) await embedSource(deps, source, row, controls);
@@ -61,13 +66,26 @@ function openTarget({ embedders }: Deps, source: SourceRow, row: store.EmbedderR
   });
 }
 
-/** The embedder for a job, which holds no slot while a remote service computes the vectors. */
-export function outside(
-  embedder: SharedEmbedder,
-  { waitOutside }: { waitOutside?: WaitOutside | undefined },
-): SharedEmbedder {
+/**
+ * The embedder for a job, which holds no slot while a remote service computes the vectors. If the service does not
+ * respond and other jobs of the app have no room, the embedder fails.
+ */
+export function outside(embedder: SharedEmbedder, { waitOutside, crowdedOut }: Controls): SharedEmbedder {
   if (embedder.local || waitOutside === undefined) return embedder;
-  return { ...embedder, embed: (...call) => waitOutside(() => embedder.embed(...call)) };
+  return {
+    ...embedder,
+    async embed(lane, texts, purpose, signal) {
+      const until = AbortSignal.any([signal, crowdedOut].filter((each) => each !== undefined));
+      try {
+        return await waitOutside(() => embedder.embed(lane, texts, purpose, until));
+      } catch (error) {
+        if (!crowdedOut?.aborted || signal?.aborted) throw error;
+        throw new EmbeddingError('The model did not respond, and many others of the app are waiting.', {
+          cause: error,
+        });
+      }
+    },
+  };
 }
 
 /** Embeds what lacks vectors, until a look at all documents finds none. Throws EmbeddingError if all texts fail. */

@@ -47,13 +47,13 @@ export type KnowledgeWorkDeps = {
   learnMemoryMb: number;
 };
 
-/** What a job embeds: the documents of an app, or only those whose sources name this embedder. */
-export type EmbeddingOrder = { appId: string; embedder?: string };
+/** What a job embeds: the documents of an app, or only those whose sources of the sandbox name this embedder. */
+export type EmbeddingOrder = { appId: string; sandboxId?: string; embedder?: string };
 
 /** Queues one job that embeds documents that lack vectors, however often it is called. */
 export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, order: EmbeddingOrder, runAt?: Date): Promise<void> {
-  const { appId, embedder } = order;
-  const key = [taskNames.embedDocuments, appId, ...(embedder === undefined ? [] : [embedder])].join('/');
+  const { appId, sandboxId, embedder } = order;
+  const key = [taskNames.embedDocuments, appId, sandboxId, embedder].filter((part) => part !== undefined).join('/');
   return addJob(db, taskNames.embedDocuments, order, runAt === undefined ? { key } : { key, runAt });
 }
 

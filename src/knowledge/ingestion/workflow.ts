@@ -33,7 +33,7 @@ const deadChunksMin = 1_000;
 const turnMs = 5_000;
 
 /** The controls of the job that does the work; empty if a request does it. */
-export type JobControls = Partial<Pick<JobContext, 'jobId' | 'signal' | 'waitOutside'>>;
+export type JobControls = Partial<Pick<JobContext, 'jobId' | 'signal' | 'waitOutside' | 'crowdedOut'>>;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
@@ -77,7 +77,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
   }
 
   /** Runs an ingestion to its end unless another process does. Returns whether it has ended or was deleted. */
-  async function runIngestion(appId: string, id: string, { signal, waitOutside }: JobControls = {}): Promise<boolean> {
+  async function runIngestion(appId: string, id: string, { signal, ...controls }: JobControls = {}): Promise<boolean> {
     const holder = newUuid();
     const ingestion = await store.claimIngestion(db, appId, id, holder, leaseSeconds);
     if (!ingestion) return isFinished(appId, id);
@@ -89,13 +89,12 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
         .catch((error: unknown) => log.warn({ err: error, ingestion: id }, 'A lease was not renewed'));
     }, heartbeatMs);
     const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
-    const controls = { waitOutside };
     const ofRun = {
       ...{ ...deps, embedder: outside(embedder, controls) },
       embedderOf: async (source: SourceRow) => outside(await embedderOf(source), controls),
     };
     // A request waits for its own document, not for others.
-    const mayLead = waitOutside !== undefined;
+    const mayLead = controls.waitOutside !== undefined;
     const run = new IngestionRun(ofRun, ingestion, { holder, signal: stop, mayLead });
     try {
       await run.work(pullSource);
@@ -125,8 +124,8 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
   }
 
   /** Embeds what lacks vectors of the installation's embedder, until none is left or it fails for all. */
-  async function embedUnnamed(appId: string, { signal, waitOutside }: JobControls): Promise<void> {
-    const embedderOfJob = outside(embedder, { waitOutside });
+  async function embedUnnamed(appId: string, { signal, ...controls }: JobControls): Promise<void> {
+    const embedderOfJob = outside(embedder, controls);
     const tried = new Set<string>();
     // Includes sources without an attempt, because documents may be deleted or replaced before their turn.
     const settle = async () => {
@@ -170,19 +169,20 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
     },
 
     /**
-     * Embeds what lacks vectors of a named embedder, or of the installation's. Each named one has a job of its own, so
-     * that one which does not respond delays no other's sources.
+     * Embeds what lacks vectors of an embedder that a sandbox names, or of the installation's. Each named one has a job
+     * of its own, so that one which does not respond delays no other's sources.
      */
     async embedPending(order: EmbeddingOrder, { jobId, ...controls }: JobControls = {}): Promise<void> {
-      const { appId, embedder: name } = order;
-      if (name === undefined)
+      const { appId, sandboxId, embedder: name } = order;
+      const named = sandboxId === undefined || name === undefined ? null : { sandboxId, name };
+      if (named === null)
         for (const each of await listPendingNames(db, appId, given.clock.now()))
-          await queueEmbedding(db, addJob, { appId, embedder: each });
-      const same = { member: 'embedder', value: name ?? null };
+          await queueEmbedding(db, addJob, { appId, sandboxId: each.sandboxId, embedder: each.name });
+      const same = { sandboxId: sandboxId ?? null, embedder: name ?? null };
       if (jobId !== undefined && (await isBehind(db, { appId, id: Number(jobId) }, same)))
         return queueEmbedding(db, addJob, order, new Date(Date.now() + turnMs));
-      if (name === undefined) await embedUnnamed(appId, controls);
-      await embedSources(given, appId, name ?? null, controls);
+      if (named === null) await embedUnnamed(appId, controls);
+      await embedSources(given, appId, named, controls);
     },
 
     /** Merges the segments of a source until none is due. */

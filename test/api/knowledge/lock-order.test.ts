@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { knowledgeOf } from '../../support/knowledge.ts';
+import type { Statement } from '../../../src/db/database.ts';
+import { parseId } from '../../../src/lib/ids.ts';
+import { type Json, knowledgeOf } from '../../support/knowledge.ts';
 import { addStatement, deadlocks, type Locks } from '../../support/lock-order.ts';
 import { startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -19,12 +21,12 @@ async function untilWaiting(count: number): Promise<void> {
   });
 }
 
-/** Holds the ended ingestions of a source until the returned function is called. */
-async function holdEnded(): Promise<() => Promise<void>> {
+/** Holds the rows that a statement locks until the returned function is called. */
+async function hold(rows: Statement): Promise<() => Promise<void>> {
   const held = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const holding = db.begin(async (tx) => {
-    await tx`select from knowledge_ingestions where status = 'succeeded' order by id for update`;
+    await tx`${rows}`;
     held.resolve();
     await release.promise;
   });
@@ -38,7 +40,7 @@ async function holdEnded(): Promise<() => Promise<void>> {
 test('a change of the readers of a document waits for its replacement, and they never deadlock', async () => {
   const source = await knowledge.createSource({ org: org.id });
   const document = await knowledge.push(source, 'Lapwings call at dusk.');
-  const letGo = await holdEnded();
+  const letGo = await hold(db`select from knowledge_ingestions where status = 'succeeded' order by id for update`);
   const path = `/knowledge_documents/${document}`;
   const change = knowledge.send('PATCH', `${path}/acl`, { grants: [{ principal_type: 'everyone' }] });
   await untilWaiting(1);
@@ -47,6 +49,49 @@ test('a change of the readers of a document waits for its replacement, and they 
   await letGo();
   assert.equal((await change).status, 200);
   assert.equal((await knowledge.waitForIngestion((await replacement).body.id)).status, 'succeeded');
+  assert.deepEqual(deadlocks, []);
+});
+
+test('the deletion of a file and the replacement of its document by a connector never deadlock', async () => {
+  const source = await knowledge.createSource({ org: org.id });
+  const uploaded = await knowledge.send<{ id: string }>('POST', '/files', {
+    filename: 'curlews.txt',
+    content_type: 'text/plain',
+    data: Buffer.from('Curlews nest on the moor.').toString('base64'),
+  });
+  assert.equal(uploaded.status, 201, uploaded.text);
+  const file = uploaded.body.id;
+  type Sync = { id: string; fence: number; pending: number; stats: { written: number } };
+  const started = await knowledge.send<Sync>('POST', `/knowledge_sources/${source}/syncs`, { mode: 'changes' });
+  const { id: sync, fence } = started.body;
+  const send = async (number: number, upserts: Json[]) => {
+    const sent = await knowledge.send('PUT', `/knowledge_syncs/${sync}/batches/${number}`, { fence, upserts });
+    assert.equal(sent.status, 200, sent.text);
+  };
+  const untilWritten = (count: number) =>
+    until(async () => {
+      const { body } = await knowledge.send<Sync>('GET', `/knowledge_syncs/${sync}`);
+      return body.pending === 0 && body.stats.written >= count;
+    });
+  const content = { data: 'Curlews call at dusk.' };
+  await send(1, [
+    { external_id: 'nest', file },
+    { external_id: 'call', content },
+  ]);
+  await untilWritten(2);
+
+  // The deletion is the first to wait for the file, and the writer of its document comes behind it.
+  const letGo = await hold(db`select from files where id = ${parseId('file', file) ?? ''} for update`);
+  const deletion = knowledge.send('DELETE', `/files/${file}`);
+  await untilWaiting(1);
+  await send(2, [
+    { external_id: 'nest', content },
+    { external_id: 'call', file },
+  ]);
+  await untilWaiting(2);
+  await letGo();
+  assert.equal((await deletion).status, 204);
+  await untilWritten(3);
   assert.deepEqual(deadlocks, []);
 });
 

@@ -120,6 +120,9 @@ test('a model for embeddings is checked, and is no model that writes text', asyn
     [{ ...base, passage_prefix: '' }, 'passage_prefix'],
     [{ ...base, kind: 'speech' }, 'kind'],
     [{ ...base, passage_input_type: 'a document' }, 'passage_input_type'],
+    [{ ...base, fusion_weight: 0 }, 'fusion_weight'],
+    [{ ...base, fusion_weight: 10.5 }, 'fusion_weight'],
+    [{ ...base, kind: undefined, dimensions: undefined, fusion_weight: 0.5 }, 'fusion_weight'],
     [{ ...base, kind: 'rerank', dimensions: undefined, query_input_type: 'query' }, 'query_input_type'],
     [{ ...base, kind: undefined, dimensions: undefined, provider: 'cohere' }, 'provider'],
   ];
@@ -271,25 +274,6 @@ test('a model that does not respond delays only the sources that use it', async 
   await untilServing(waiting, silent.name);
 });
 
-test('however many models of an app do not respond, its sources with other models get their vectors', async () => {
-  // One more than the requests that an app may have to one model.
-  const silent = await Promise.all(Array.from({ length: 5 }, () => createModel(first.url, { timeout_seconds: 3_600 })));
-  const waiting = await Promise.all(silent.map(() => createSource()));
-  for (const source of waiting) await app.push(source, 'Bitterns boom unseen.');
-  first.silentOn = 'Bitterns';
-  for (const [i, source] of waiting.entries()) await name(source, silent[i]?.name ?? null);
-  await first.waitForOpenRequests(silent.length);
-  const other = await createModel(second.url);
-  const source = await createSource();
-  await app.push(source, 'Avocets sweep the mud.');
-  await name(source, other.name);
-  assert.equal((await untilServing(source, other.name)).embedded, 1);
-  assert.equal((await search(source, 'avocets in the mud')).vectors_unavailable, undefined);
-  first.silentOn = undefined;
-  for (const response of first.hanging.splice(0)) response.destroy();
-  for (const [i, each] of waiting.entries()) await untilServing(each, silent[i]?.name ?? null);
-});
-
 test('what a model does not respond to in time is sent once, and again when the retry of its source is due', async () => {
   const { name: embedder } = await createModel(first.url, { timeout_seconds: 1 });
   const source = await createSource();
@@ -390,6 +374,33 @@ test('a service is told what is a question and what is a passage, as Voyage take
   for (const response of first.hanging.splice(0)) response.destroy();
   await untilServing(source, voyage.name);
   assert.notDeepEqual(await spacesOf(source), [space]);
+});
+
+test('a model weighs in hybrid searches as much as its fusion_weight says, from the next search on', async () => {
+  const model = await createModel(first.url, { fusion_weight: 0.01 });
+  const source = await createSource({ embedder: model.name });
+  const pointing = (at: number) => (data: Record<string, unknown>[]) => {
+    for (const each of data) each.embedding = Array.from({ length: 64 }, (_, i) => (i === at ? 1 : 0));
+  };
+  first.alter = pointing(0);
+  await app.push(source, 'Cranes dance. Dancing cranes dance for cranes.');
+  first.alter = pointing(1);
+  await app.push(source, 'Storks clatter on the roof, and nobody has seen them dance like cranes in the marshes do.');
+  const best = async () => (await search(source, 'cranes dance', 'hybrid')).data[0]?.content.slice(0, 6);
+  const weigh = async (fusion_weight: number | null) => {
+    const path = `/api/v1/models/${model.id}`;
+    const changed = await api<{ fusion_weight?: number }>('PATCH', path, { key, body: { fusion_weight } });
+    assert.deepEqual([changed.status, changed.body.fusion_weight], [200, fusion_weight ?? undefined], changed.text);
+  };
+  assert.equal(await best(), 'Cranes');
+  await weigh(2.5);
+  assert.equal(await best(), 'Storks');
+  await weigh(0.01);
+  assert.equal(await best(), 'Cranes');
+  await weigh(null);
+  assert.equal(await best(), 'Storks');
+  assert.equal((await embeddingOf(source)).status, 'ready');
+  assert.equal(first.texts.filter((text) => text.includes('marshes')).length, 1);
 });
 
 test('several embedders in one search are fused by rank, with one call of each', async () => {

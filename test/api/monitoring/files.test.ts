@@ -3,10 +3,11 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { parse } from 'yaml';
-import { startTestServer } from '../../support/server.ts';
+import { startTwoCells } from '../../support/cells.ts';
 import { projectRoot, readProjectFile } from '../../support/source.ts';
 
-const server = await startTestServer();
+// Some metrics exist only with cells.
+const server = await startTwoCells();
 after(() => server.close());
 
 type Rules = { groups: { rules: { alert: string; expr: string; annotations: { summary: string } }[] }[] };

@@ -10,6 +10,8 @@ let now = Date.UTC(2031, 0, 1);
 const server = await startTestServer({ clock: { now: () => new Date(now) } });
 after(() => server.close());
 const { api, provision, db } = server;
+/** Failed sign-ins are in the directory. */
+const { home = server.services } = server;
 const { app, org, otherApp } = await provision.world();
 const sandbox = await provision.sandbox(app);
 const password = 'correct horse battery';
@@ -336,16 +338,17 @@ test('expired sign-in windows and refresh tokens are deleted', async () => {
   const { refresh_token: token } = (await login(email, password)).body;
   assert.equal((await login(email, 'wrong password')).status, 401);
   const left = async () => {
-    const [row] = await db<{ hits: number; tokens: number }[]>`
-      select (select count(*)::integer from sign_in_failures) as hits, count(*)::integer as tokens from refresh_tokens`;
-    return row;
+    const [failures] = await home.db<{ hits: number }[]>`select count(*)::integer as hits from sign_in_failures`;
+    const [session] = await db<{ tokens: number }[]>`select count(*)::integer as tokens from refresh_tokens`;
+    return { ...failures, ...session };
   };
-  await sweepAuth(server.services);
-  assert.ok(((await left())?.hits ?? 0) > 0);
+  const sweep = () => Promise.all([...new Set([server.services, home])].map((each) => sweepAuth(each)));
+  await sweep();
+  assert.ok(((await left()).hits ?? 0) > 0);
   assert.equal((await refresh(token)).status, 200);
   now += 31 * 24 * 3600 * 1000;
-  await sweepAuth(server.services);
-  assert.deepEqual({ ...(await left()) }, { hits: 0, tokens: 0 });
+  await sweep();
+  assert.deepEqual(await left(), { hits: 0, tokens: 0 });
 });
 
 test('a key that is sent as a bearer token is 401 with the name of the right header', async () => {

@@ -228,7 +228,8 @@ function uuidPart(id: string): string {
 
 /** How often the content of a document was read, by class of status. */
 async function readCounts(): Promise<{ '2xx': number; '4xx': number }> {
-  const { text } = await api('GET', '/metrics');
+  const shown = await api('GET', '/metrics');
+  const text = shown.text.replaceAll(/cell="tested",|,cell="tested"/g, '');
   const countOf = (status: string) => {
     const labels = `method="GET",route="/api/v1/knowledge_documents/:document/content",status="${status}"`;
     const line = text

@@ -141,7 +141,7 @@ const plainText = new Set(
   body.input body.input.* body.include body.text.format.description body.text.format.name body.text.format.schema.*
   body.tools.filters.* body.tools.vector_store_ids body.previous_response_id
   body.embedder query.embedder body.rerank_model body.query_prefix body.passage_prefix
-  body.query_input_type body.passage_input_type
+  body.query_input_type body.passage_input_type body.fusion_weight
   body.models body.subject_id query.extraction query.model query.run
   query.request body.request body.client_name body.client_uri body.redirect_uris body.grant_types body.response_types
   body.token_endpoint_auth_method query.code query.publishable_key query.state

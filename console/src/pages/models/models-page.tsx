@@ -197,6 +197,11 @@ const embeddingFields: FieldSpec[] = [
     ...{ name: 'passage_input_type', label: 'Input type of a passage (optional)' },
     hint: 'If the service takes one: “document” for Voyage.',
   },
+  {
+    ...{ name: 'fusion_weight', label: 'Weight in hybrid search (optional)', kind: 'number' },
+    ...{ isDecimal: true, min: 0.01, max: 10 },
+    hint: 'Of its ranking beside the text, which has 1. A weak model needs less, such as 0.1.',
+  },
 ].map((field) => ({ ...field, when: ({ kind }) => kind === 'embedding' }) as FieldSpec);
 
 function NewModel({ onClose }: { onClose: () => void }) {

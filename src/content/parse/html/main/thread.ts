@@ -8,6 +8,7 @@ import { dropRepeats } from './thread-repeats.ts';
 type Post = { author: string | undefined; time: string | undefined; body: HtmlElement };
 
 const postsMax = 5_000;
+const repliesMin = 3;
 
 /** The posts of a thread in order. Empty if the page has none. */
 export function findPosts(body: HtmlElement): Post[] {
@@ -25,12 +26,20 @@ export function findPosts(body: HtmlElement): Post[] {
   if (best === undefined) return [];
   // A question and its answers, or a first post and its replies, have different names.
   const chosen = new Set(best.group);
+  const thread = best.group.length === 1 ? best.group[0] : undefined;
   for (const { group, weight } of ranked.slice(1)) {
     if (weight < 30) break;
+    // One box may hold the first post and, of another kind, all replies.
+    const isReplies =
+      thread !== undefined && group.length >= repliesMin && group.every((reply) => contains(thread, reply));
     const overlaps = group.some((one) =>
-      [...chosen].some((other) => other === one || contains(other, one) || contains(one, other)),
+      [...chosen].some(
+        (other) => other === one || (contains(other, one) && !(isReplies && other === thread)) || contains(one, other),
+      ),
     );
-    if (!overlaps) for (const one of group) chosen.add(one);
+    if (overlaps) continue;
+    if (isReplies) prose.set(thread, ownProse(thread, [thread, ...group], prose));
+    for (const one of group) chosen.add(one);
   }
   for (const element of [...chosen]) {
     const outer = widenToPost(element, groups.flat(), chosen);

@@ -31,6 +31,7 @@ class AsyncModelsOperations:
         passage_prefix: Maybe[str] = OMIT,
         query_input_type: Maybe[str] = OMIT,
         passage_input_type: Maybe[str] = OMIT,
+        fusion_weight: Maybe[float] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[types.CreateModelRequestPrices] = OMIT,
         options: Optional[CallOptions] = None,
@@ -52,10 +53,11 @@ class AsyncModelsOperations:
         :param passage_prefix: Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.
         :param query_input_type: Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default).
         :param passage_input_type: Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.
+        :param fusion_weight: Of the kind `embedding`: the weight of its ranking in hybrid searches, beside the ranking by text, whose weight is 1. Default: 1.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, kind=kind, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, query_input_type=query_input_type, passage_input_type=passage_input_type, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("POST", "/api/v1/models", body=given(name=name, kind=kind, provider=provider, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, query_input_type=query_input_type, passage_input_type=passage_input_type, fusion_weight=fusion_weight, modalities=modalities, prices=prices), options=options)
         return response
 
     def list(
@@ -94,6 +96,7 @@ class AsyncModelsOperations:
         passage_prefix: Maybe[Optional[str]] = OMIT,
         query_input_type: Maybe[Optional[str]] = OMIT,
         passage_input_type: Maybe[Optional[str]] = OMIT,
+        fusion_weight: Maybe[Optional[float]] = OMIT,
         modalities: Maybe[List[Literal["text", "image", "file"]]] = OMIT,
         prices: Maybe[Optional[types.UpdateModelRequestPrices]] = OMIT,
         options: Optional[CallOptions] = None,
@@ -113,10 +116,11 @@ class AsyncModelsOperations:
         :param passage_prefix: Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.
         :param query_input_type: Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default).
         :param passage_input_type: Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.
+        :param fusion_weight: Of the kind `embedding`: the weight of its ranking in hybrid searches, beside the ranking by text, whose weight is 1. Default: 1.
         :param modalities: What the model reads. Default: only text.
         :param prices: What a million tokens cost, in millionths of a currency unit: 3,000,000 is 3 per million tokens.
         """
-        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, query_input_type=query_input_type, passage_input_type=passage_input_type, modalities=modalities, prices=prices), options=options)
+        response: types.Model = await self._connection.call("PATCH", path("/api/v1/models/{}", model_id), body=given(name=name, model=model, url=url, key=key, context_tokens=context_tokens, output_tokens=output_tokens, timeout_seconds=timeout_seconds, dimensions=dimensions, batch_texts=batch_texts, query_prefix=query_prefix, passage_prefix=passage_prefix, query_input_type=query_input_type, passage_input_type=passage_input_type, fusion_weight=fusion_weight, modalities=modalities, prices=prices), options=options)
         return response
 
     async def delete(self, model: str, options: Optional[CallOptions] = None) -> None:

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { addDeveloper, createApp } from '../../support/cells/tenants.ts';
+import { startTwoCells } from '../../support/cells.ts';
+import { responses, startSite } from '../../support/fixture-site.ts';
+
+const site = await startSite({ '/slow': responses.silent });
+after(() => site.close());
+
+test('a stopping server returns partial results to tools that wait in a cell', async () => {
+  const server = await startTwoCells({ QUARRY_FETCH_ALLOW: '127.0.0.1' });
+  const token = await addDeveloper(server);
+  const apps = [await createApp(server, token, 'One'), await createApp(server, token, 'Two')];
+  const app = apps.find(({ cell }) => cell === 'eu2');
+  assert.ok(app, 'no app is in eu2');
+  const client = new Client({ name: 'test', version: '1' });
+  const requestInit = { headers: { 'x-api-key': app.secret } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${server.baseUrl}/mcp`), { requestInit }));
+  const told = Promise.withResolvers<void>();
+  const waiting = client.callTool(
+    { name: 'extract_url', arguments: { url: `${site.origin}/slow`, wait_seconds: 300 } },
+    { onprogress: () => told.resolve() },
+  );
+  await told.promise;
+  const closed = server.close();
+  const { structuredContent } = await waiting;
+  assert.equal((structuredContent as { state: string }).state, 'running');
+  await client.close();
+  await closed;
+});
