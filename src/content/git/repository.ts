@@ -192,7 +192,7 @@ export class Repository {
     if (this.#passage.isExceeded())
       throw new GitError(
         'repository_too_large',
-        `The repository is larger than ${this.#options.bytesMax} bytes as received.`,
+        `The repository is larger than ${this.#options.bytesMax} bytes as received. Raise max_megabytes, or choose fewer files with include_paths.`,
       );
     throw new GitError('fetch_failed', describe(child.said()), new Error(`git ${args[0]}: ${child.said()}`));
   }

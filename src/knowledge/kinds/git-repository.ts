@@ -134,7 +134,11 @@ async function requireFewFiles(repository: Repository, given: Given): Promise<vo
   let files = 0;
   for await (const _file of matching(repository, given)) {
     files += 1;
-    if (files > most) throw new GitError('repository_too_large', `The repository has more than ${most} files.`);
+    if (files > most)
+      throw new GitError(
+        'repository_too_large',
+        `The repository has more than ${most} files. Raise max_files, or choose fewer with include_paths.`,
+      );
   }
 }
 

@@ -103,11 +103,17 @@ test('a repository beyond the bounds ends with repository_too_large and deletes 
   const refused = await pull(source);
   assert.deepEqual([refused.status, refused.error?.code], ['failed', 'repository_too_large']);
   assert.deepEqual(await paths(source), ['a.md', 'b.md']);
-  // Random bytes do not compress.
-  repository.commit({ 'noise.txt': randomBytes(3_000_000).toString('base64') });
+  assert.match(refused.error?.message ?? '', /Raise max_files/);
+
   const small = await createSource(repository.url, { max_megabytes: 1 });
+  assert.equal((await pull(small)).documents, 4);
+  const before = await paths(small);
+  // Random bytes do not compress.
+  repository.commit({ 'b.md': null, 'noise.txt': randomBytes(3_000_000).toString('base64') });
   const exceeded = await pull(small);
   assert.deepEqual([exceeded.status, exceeded.error?.code], ['failed', 'repository_too_large']);
+  assert.match(exceeded.error?.message ?? '', /Raise max_megabytes/);
+  assert.deepEqual(await paths(small), before);
 });
 
 test('a file of more than 100 MiB fails alone, and is not fetched again until it changes', async () => {
