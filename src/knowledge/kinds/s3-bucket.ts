@@ -103,7 +103,10 @@ async function pullObjects(
   let objects = 0;
   for await (const page of bucket.list(given.prefix ?? '')) {
     objects += page.length;
-    if (objects > most) return { code: 'repository_too_large', message: `The bucket has more than ${most} objects.` };
+    if (objects > most) {
+      const message = `The bucket has more than ${most} objects. Raise max_files, or choose fewer with prefix.`;
+      return { code: 'repository_too_large', message };
+    }
     const changed = await pull.findChanged(page.map((each) => ({ ...each, id: each.key })));
     await pull.write(changed.map((object) => entryOf(bucket, object)));
   }

@@ -66,11 +66,18 @@ test('an empty listing deletes nothing until a person confirms it', async () => 
 });
 
 test('a bucket that is missing, too large or on a host that must not be reached fails and deletes nothing', async () => {
-  for (const name of ['1', '2', '3']) await put(`many/${name}.md`, `Text ${name}.`);
+  for (const name of ['1', '2']) await put(`many/${name}.md`, `Text ${name}.`);
+  const grown = await createSource({ prefix: 'many/', max_files: 2 });
+  assert.equal((await pull(grown)).status, 'succeeded');
   const missing = await pull(await createSource({ bucket: 'nothing-here' }));
   assert.deepEqual([missing.status, missing.error?.code], ['failed', 'fetch_failed'], JSON.stringify(missing));
-  const large = await pull(await createSource({ prefix: 'many/', max_files: 2 }));
+  // One object is gone, and too many are new.
+  await objects.remove('many/1.md');
+  for (const name of ['3', '4']) await put(`many/${name}.md`, `Text ${name}.`);
+  const large = await pull(grown);
   assert.deepEqual([large.status, large.error?.code], ['failed', 'repository_too_large']);
+  assert.match(large.error?.message ?? '', /Raise max_files/);
+  assert.deepEqual((await keys(grown)).slice(0, 2), ['many/1.md', 'many/2.md']);
   const body = { org: world.org.id, type: 's3/bucket', payload: { bucket: 'blobs', url: 'http://10.0.0.1' } };
   assert.equal((await app.send('POST', '/knowledge_sources', body)).status, 422);
 });
