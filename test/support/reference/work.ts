@@ -224,14 +224,20 @@ async function recordSyncs(recorder: Recorder, agent: string): Promise<void> {
   const content = { data: 'We open at nine and close at five.' };
   const upserts = [{ external_id: 'pages/42', order: 3, title: 'Opening hours', content }];
   const batch = { fence, upserts, deletes: [{ external_id: 'pages/41' }], cursor: 'page 2' };
-  // A worker may have begun with the batch before the response.
+  // A worker may have begun with the batch, or ended with it, before the response.
   const asReceived = (body: { stats: Record<string, unknown> }) => {
     const counts = Object.entries(body.stats).map(([name, count]) => [name, typeof count === 'number' ? 0 : count]);
     return { ...body, pending: 2, stats: Object.fromEntries(counts) };
   };
   await recorder.record('putKnowledgeSyncBatch', { path: { sync: id, number: '1' }, body: batch }, asReceived);
   const counts = { fence, batches: 1, documents: 1 };
-  await recorder.record('completeKnowledgeSync', { path: { sync: id }, body: counts });
+  await recorder.record(
+    'completeKnowledgeSync',
+    { path: { sync: id }, body: counts },
+    (body: Parameters<typeof asReceived>[0]) => {
+      return { ...asReceived(body), status: 'completing', completed_at: null };
+    },
+  );
   await recorder.until('getKnowledgeSync', { path: { sync: id } }, ({ status }) => status === 'succeeded');
   await recorder.record('listKnowledgeSyncs', { path });
   const { body: next } = await recorder.send<{ id: string; fence: number }>('startKnowledgeSync', {
