@@ -93,7 +93,10 @@ export function createFileReads(deps: ReadDeps) {
       const proof = typeof signature === 'string' ? signature : '';
       const appId = deps.signedLinks.verify(purpose, proof, fileId, until);
       if (appId === undefined || until < nowSeconds(clock))
-        throw forbidden('This download link is not valid or has expired. Fetch the file for a new one.');
+        throw new AppError(
+          'forbidden',
+          'This download link is not valid or has expired. Fetch the file for a new one.',
+        );
       return found(await store.findFile(db, appId, fileId));
     },
 
@@ -117,8 +120,4 @@ function readTypeFilter(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const essence = essenceOf(text);
   return essence.endsWith('/*') ? essence.slice(0, -1) : essence;
-}
-
-function forbidden(words: string): AppError {
-  return new AppError('forbidden', words);
 }

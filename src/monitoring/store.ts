@@ -132,7 +132,8 @@ function setAsideJobs(db: Db, { appId, sandboxId }: Scope) {
       select jobs.id, jobs.task, coalesce(jobs.last_error, '') as reason, jobs.attempts::integer,
         jobs.crashes::integer, jobs.updated_at as set_aside_at,
         coalesce(jobs.payload ->> 'runId', jobs.payload -> 'runs' -> 0 ->> 'runId')::uuid as run_id,
-        (jobs.payload ->> 'eventId')::uuid as event_id, (jobs.payload ->> 'sandboxId')::uuid as sandbox_id, (jobs.payload ->> 'sourceId')::uuid as source_id,
+        (jobs.payload ->> 'eventId')::uuid as event_id, (jobs.payload ->> 'sandboxId')::uuid as sandbox_id,
+        (jobs.payload ->> 'sourceId')::uuid as source_id,
         (jobs.payload ->> 'crawl_id')::uuid as crawl_id, (jobs.payload ->> 'extraction_id')::uuid as extraction_id, (jobs.payload ->> 'ingestionId')::uuid as ingestion_id
       from jobs
       where jobs.app_id = ${appId} and jobs.attempts >= jobs.max_attempts and jobs.locked_by is null) job
