@@ -12,8 +12,8 @@ const patienceMs = 10_000;
 export class WaitingJobs {
   readonly #bounds: Record<string, WaitBounds>;
   readonly #clock: Clock;
-  /** By task, then by app: when each last began to wait or to work, the longest ago first. */
-  readonly #jobs = new Map<string, Map<string, Map<AbortController, number>>>();
+  /** By task, then by app: since when each waits, the longest first; undefined for a job that works after a wait. */
+  readonly #jobs = new Map<string, Map<string, Map<AbortController, number | undefined>>>();
 
   constructor(bounds: Record<string, WaitBounds>, clock: Clock = systemClock) {
     this.#bounds = bounds;
@@ -31,11 +31,11 @@ export class WaitingJobs {
 
   /** Aborts the job of the task and app that has waited the longest for one response, if that is too long. */
   askForRoom(task: string, app: string): void {
-    const jobs = this.#jobs.get(task)?.get(app) ?? new Map<AbortController, number>();
+    const jobs = this.#jobs.get(task)?.get(app) ?? new Map<AbortController, number | undefined>();
     const longAgo = this.#clock.now().getTime() - patienceMs;
     for (const [job, since] of jobs) {
+      if (since === undefined || job.signal.aborted) continue;
       if (since > longAgo) break;
-      if (job.signal.aborted) continue;
       job.abort();
       break;
     }
@@ -47,13 +47,13 @@ export class WaitingJobs {
   }
 
   /** Notes that a job begins to wait, or to work after a wait. */
-  note(task: string, app: string, job: AbortController): void {
-    const apps = this.#jobs.get(task) ?? new Map<string, Map<AbortController, number>>();
+  note(task: string, app: string, job: AbortController, does: 'wait' | 'work'): void {
+    const apps = this.#jobs.get(task) ?? new Map<string, Map<AbortController, number | undefined>>();
     this.#jobs.set(task, apps);
-    const jobs = apps.get(app) ?? new Map<AbortController, number>();
+    const jobs = apps.get(app) ?? new Map<AbortController, number | undefined>();
     apps.set(app, jobs);
     jobs.delete(job);
-    jobs.set(job, this.#clock.now().getTime());
+    jobs.set(job, does === 'wait' ? this.#clock.now().getTime() : undefined);
   }
 
   /** Notes that a job has ended. */

@@ -127,12 +127,12 @@ async function runJob(running: Running, held: HeldJob): Promise<void> {
     if (held.isDetached) giveBack();
     // A job that cannot release its slot keeps it while it waits.
     else if (!(await held.detach().catch(() => false))) return waited;
-    waiting.note(task, appId, crowdedOut);
+    waiting.note(task, appId, crowdedOut, 'wait');
     try {
       return await waited;
     } finally {
+      waiting.note(task, appId, crowdedOut, 'work');
       giveBack = await workSlots.take(appId);
-      waiting.note(task, appId, crowdedOut);
     }
   };
   try {
