@@ -3,15 +3,19 @@ import { after, before, test } from 'node:test';
 import { ManualClock } from '../../../src/lib/clock.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
+import type { TestApp } from '../../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 let server: TestServer;
 let client: AutomationsClient;
+let app: TestApp;
 const clock = new ManualClock();
 
 before(async () => {
   server = await startTestServer({ clock });
-  client = new AutomationsClient(server, await server.provision.app());
+  app = await server.provision.app();
+  client = new AutomationsClient(server, app);
 });
 
 after(() => server?.close());
@@ -53,6 +57,8 @@ test('a run whose journal has too many bytes takes no signals, and fails when it
   await client.waitUntilWaiting(run.id);
   const signal = () => client.call('POST', `/automation_runs/${run.id}/signal`, { name: 'go' });
   assert.equal((await signal()).status, 200);
+  // The job that the signal set off would go on with the bytes that it has read.
+  await until(async () => (await server.db`select 1 from jobs where app_id = ${app.app.uuid}`).length === 0);
   await server.db`update automation_runs set journal_bytes = ${limit + 1} where id = ${uuidOf(run)}`;
   assert.equal((await signal()).status, 409);
   clock.advance(61_000);

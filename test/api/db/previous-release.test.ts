@@ -20,9 +20,14 @@ const files =
   process.env.QUARRY_TEST_PREVIOUS === 'all'
     ? ['test/api/*.test.ts']
     : representative.map((name) => `test/api/${name}.test.ts`);
+/** Tests of a release that fail by chance, by their names. A released file cannot be mended. */
+const flawed = [
+  // It looks for two characters in encrypted bytes, which any 65,536 bytes contain once on average.
+  'no operation stores a response with a credential in it',
+];
 
 test(`API tests of ${previous.version} pass on the schema of this release`, { timeout: 1_200_000 }, async () => {
-  const { code, output } = await previous.runTests(files);
+  const { code, output } = await previous.runTests(files, flawed);
   assert.equal(code, 0, output);
   assert.match(output, /ℹ pass \d{2,}|# pass \d{2,}/);
 });
