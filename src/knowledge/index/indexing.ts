@@ -4,7 +4,13 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
-import { indexedText, type PreparedText, type PrepareInput, type PrepareTerms, withContext } from '../../content/prepare.ts';
+import {
+  indexedText,
+  type PreparedText,
+  type PrepareInput,
+  type PrepareTerms,
+  withContext,
+} from '../../content/prepare.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { defined } from '../../lib/defined.ts';
 import * as documents from '../documents/store.ts';

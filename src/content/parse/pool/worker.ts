@@ -40,7 +40,8 @@ const tasks: Record<string, Task> = {
       if (attachments.isUsed) return { value: { apart: true } };
       requireTextSize(markdown.length);
       const text = new TextEncoder().encode(markdown);
-      const isShort = text.length <= preparedAtOnce.bytesMax && performance.now() - startedMs <= preparedAtOnce.readMsMax;
+      const isShort =
+        text.length <= preparedAtOnce.bytesMax && performance.now() - startedMs <= preparedAtOnce.readMsMax;
       if (prepare === undefined || !isShort) return { value: described, blobs: [text] };
       const title = titleOf(prepare.title, described.title, input.filename);
       const prepared = packPrepared(prepareText({ ...prepare, title, text: indexedText(markdown) }));
