@@ -208,9 +208,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   });
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error, request));
-    const { challenge } = request.routeOptions.config;
-    if (challenge !== undefined && statusOf(error, request) === 401)
-      reply.header('www-authenticate', challenge(request));
+    if (statusOf(error, request) === 401)
+      reply.header('www-authenticate', request.routeOptions.config.challenge?.(request) ?? 'Bearer');
     return sendError(error, request, reply);
   };
   const { hasMoved } = options;

@@ -98,7 +98,7 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   keyAsBearer?: boolean;
   /** The schema of the route's errors if they do not have the usual shape. It has an `$id`. */
   errors?: TSchema & { $id?: string };
-  /** Returns the WWW-Authenticate header for a 401. */
+  /** Returns the WWW-Authenticate header for a 401. By default `Bearer`. */
   challenge?: (request: FastifyRequest) => string;
   /** Of a public route with a credential of its own: throws unless the headers have it, before the body is read. */
   admit?: (request: FastifyRequest) => void;
