@@ -27,7 +27,7 @@ const kinds: readonly WorkKind[] = [runWork, extractionWork, ingestionWork];
 
 type Capabilities = { extensions?: Record<string, unknown>; elicitation?: { url?: unknown } } | undefined;
 /** What the client of a request can do. Clients of earlier revisions say it only once, to no process in particular. */
-export type ClientAbilities = { takesTasks: boolean; opensUrls: boolean };
+type ClientAbilities = { takesTasks: boolean; opensUrls: boolean };
 
 export function abilitiesOf({ mcpReq: { envelope } }: ServerContext): ClientAbilities {
   const given = (envelope as Record<string, unknown> | undefined)?.[CLIENT_CAPABILITIES_META_KEY] as Capabilities;
