@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { runQuarry } from '../support/command.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
@@ -15,7 +16,9 @@ const root = mkdtempSync(join(tmpdir(), 'quarry-supervisor-'));
 chmodSync(root, 0o755);
 const dataDir = join(root, 'data');
 const writesPerMinute = 200;
+const external = await externalDatabase();
 const settings = {
+  ...external.settings,
   QUARRY_DATA_DIR: dataDir,
   QUARRY_PROCESSES: '2',
   QUARRY_PARSE_WORKERS: '1',
