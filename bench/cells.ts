@@ -1,9 +1,10 @@
 /**
  * What cells cost, and whether the trouble of one reaches another.
  *   node bench/cells.ts [--only cost|away] [--rounds 9] [--requests 1500] [--pairs 5] [--seconds 60] [--rate 60] [--idle 10]
- * cost: processor time of server and database for a request, of an installation without cells, of an app in a cell that
- *   is not the directory, and of two apps in two cells, in turns. About two minutes. Once more without what the processes
- *   spend at rest, which is measured for --idle seconds before.
+ * cost: processor time of server and database for a request, of an app in a cell that is not the directory beside one of
+ *   an installation without cells, and of two apps in two cells beside two without cells, in turns. Rounds of few
+ *   requests, and many of them, say more on a machine whose speed changes. Once more without what the processes spend at
+ *   rest, which is measured for --idle seconds before.
  * away: p99 of an app in one cell at a fixed rate, while the other cell is there, and while it is gone: in turns ended
  *   and silent. Two times --seconds for each pair.
  * Ratios are comparable between machines; times are not.
@@ -55,9 +56,9 @@ try {
   const cells = ['one', 'two'].map((name) => ({ name, database_url: gates[name as 'one'].url }));
   const plain = await start('plain', { DATABASE_URL: gates.plain.url });
   const celled = await start('home', { DATABASE_URL: gates.home.url, QUARRY_CELLS: JSON.stringify({ cells }) });
-  const apps = { plain: await createTenant(plain), ...(await createTenants(celled)) };
+  const apps = { plain: await createTwoApps(plain), celled: await createTenants(celled) };
   if (values.only !== 'away') await measureCost(plain, celled, apps);
-  if (values.only !== 'cost') await measureAway(celled, apps, gates.two);
+  if (values.only !== 'cost') await measureAway(celled, apps.celled, gates.two);
 } finally {
   for (const close of closing.reverse()) await close();
   await postgres.stop();
@@ -65,7 +66,8 @@ try {
 }
 
 type Tenant = { server: Server; key: string; user: string };
-type Tenants = { plain: Tenant; one: Tenant; two: Tenant };
+/** Two apps of one installation; with cells, each in the cell of its name. */
+type Tenants = { one: Tenant; two: Tenant };
 type Server = ServedProcess & { dataDir: string; databases: readonly string[] };
 type Gate = { url: string; state: 'open' | 'silent' | 'ended'; set(state: Gate['state']): void };
 
@@ -132,8 +134,7 @@ async function createTenant(server: Server, key?: string): Promise<Tenant> {
   return tenant;
 }
 
-/** An app in each cell. The first app is in one of them, and the next one goes to the other. */
-async function createTenants(server: Server): Promise<Omit<Tenants, 'plain'>> {
+async function createTwoApps(server: Server): Promise<Tenants> {
   const { developer_token: token } = await readCredentials(server);
   const headers = { authorization: `Bearer ${token}` };
   const apps = '/protected/api/v1/developer/apps';
@@ -141,7 +142,12 @@ async function createTenants(server: Server): Promise<Omit<Tenants, 'plain'>> {
   const { full_key: key } = await call<{ full_key: string }>(server, 'POST', `${apps}/${created.id}/keys`, headers, {
     type: 'secret',
   });
-  const [first, second] = [await createTenant(server), await createTenant(server, key)];
+  return { one: await createTenant(server), two: await createTenant(server, key) };
+}
+
+/** An app in each cell. The first app is in one of them, and the next one goes to the other. */
+async function createTenants(server: Server): Promise<Tenants> {
+  const { one: first, two: second } = await createTwoApps(server);
   const cells = openDatabase(
     { ...(postgres.address as DatabaseAddress), database: 'home' },
     { poolSize: 1, applicationName: 'bench' },
@@ -156,20 +162,22 @@ async function createTenants(server: Server): Promise<Omit<Tenants, 'plain'>> {
 /** The processor time of a server and of the database server, in milliseconds. */
 type Spent = { server: number; database: number };
 
-async function measureCost(plain: Server, celled: Server, apps: Tenants): Promise<void> {
+async function measureCost(plain: Server, celled: Server, apps: { plain: Tenants; celled: Tenants }): Promise<void> {
   const loads: Record<string, (tenant: Tenant, n: number) => Promise<unknown>> = { get, put };
   const turns = {
-    'no cells': { server: plain, tenants: [apps.plain] },
-    'one cell': { server: celled, tenants: [apps.one] },
-    'two cells': { server: celled, tenants: [apps.one, apps.two] },
+    'one app, no cells': { server: plain, tenants: [apps.plain.one] },
+    'one cell': { server: celled, tenants: [apps.celled.one] },
+    // Requests of two apps share no statement, with cells or without.
+    'two apps, no cells': { server: plain, tenants: [apps.plain.one, apps.plain.two] },
+    'two cells': { server: celled, tenants: [apps.celled.one, apps.celled.two] },
   };
   type Name = keyof typeof turns;
   const names = Object.keys(turns) as Name[];
   const idle = { plain: await measureIdle(plain), celled: await measureIdle(celled) };
   const count = Number(values.requests);
   for (const [what, load] of Object.entries(loads)) {
-    const spent: Record<Name, Spent[]> = { 'no cells': [], 'one cell': [], 'two cells': [] };
-    const without: Record<Name, number[]> = { 'no cells': [], 'one cell': [], 'two cells': [] };
+    const empty = <T>() => Object.fromEntries(names.map((name) => [name, [] as T[]])) as Record<Name, T[]>;
+    const [spent, without] = [empty<Spent>(), empty<number>()];
     for (let round = -1; round < Number(values.rounds); round++)
       for (const name of round % 2 === 0 ? names : [...names].reverse()) {
         const { server, tenants } = turns[name];
@@ -189,9 +197,12 @@ async function measureCost(plain: Server, celled: Server, apps: Tenants): Promis
       console.log(`${what}, ${name}: ${ofPart('server')} µs in the server, ${ofPart('database')} in the database`);
     }
     const total = (name: Name) => spent[name].map(({ server, database }) => server + database);
-    for (const name of ['one cell', 'two cells'] as const) {
-      console.log(`${what}, ${name} : no cells = ${describe(ratios(total(name), total('no cells')), 3)}`);
-      console.log(`  without work at rest = ${describe(ratios(without[name], without['no cells']), 3)}`);
+    for (const [name, base] of [
+      ['one cell', 'one app, no cells'],
+      ['two cells', 'two apps, no cells'],
+    ] as const) {
+      console.log(`${what}, ${name} : ${base} = ${describe(ratios(total(name), total(base)), 3)}`);
+      console.log(`  without work at rest = ${describe(ratios(without[name], without[base]), 3)}`);
     }
   }
 }
@@ -309,11 +320,11 @@ async function runLoad(load: (n: number) => Promise<unknown>): Promise<void> {
   await Promise.all(Array.from({ length: atOnce }, send));
 }
 
-/** The median, and the smallest and the largest value. */
+/** The median, and the quartiles beside it. */
 function describe(numbers: readonly number[], digits: number): string {
   const sorted = [...numbers].sort((a, b) => a - b);
-  const median = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-  return `${median.toFixed(digits)} (${sorted[0]?.toFixed(digits)} to ${sorted.at(-1)?.toFixed(digits)})`;
+  const at = (share: number) => sorted[Math.floor(sorted.length * share)]?.toFixed(digits);
+  return `${at(0.5)} (${at(0.25)} to ${at(0.75)})`;
 }
 
 /** The time that the threads of a process have run. */

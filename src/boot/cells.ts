@@ -176,9 +176,11 @@ async function openCell(
     ...{ clock: home.clock, cell: name, home, database: target, directDatabase: directTarget },
   });
   let server: QuarryServer | undefined;
-  const inProgress = new Set<object>();
+  /** A count, because a set that each request enters and leaves keeps them from being freed while they are young. */
+  let inProgress = 0;
   const close = async (): Promise<void> => {
-    await Promise.all([server?.stopWork(), services.stopWorkers(), drain(inProgress).then(() => server?.close())]);
+    const drained = drain(() => inProgress).then(() => server?.close());
+    await Promise.all([server?.stopWork(), services.stopWorkers(), drained]);
     await services.close();
   };
   try {
@@ -195,8 +197,8 @@ async function openCell(
     return {
       ...{ db: services.db, isHome: false, parts: { services, server } },
       handle(request, response) {
-        inProgress.add(response);
-        response.once('close', () => inProgress.delete(response));
+        inProgress++;
+        response.once('close', () => inProgress--);
         fastify.routing(request, response);
       },
       inject: (request) => injectInto(fastify, request),
@@ -231,9 +233,9 @@ async function injectInto(fastify: FastifyInstance, request: Injected) {
   return fastify.inject({ ...rest, method: method as 'POST' });
 }
 
-async function drain(inProgress: ReadonlySet<object>): Promise<void> {
+async function drain(inProgress: () => number): Promise<void> {
   const until = performance.now() + limits.drainTimeoutMs;
-  while (inProgress.size > 0 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 25));
+  while (inProgress() > 0 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 25));
 }
 
 /** Sign-in pages send the publishable key in the body, so only here is the app of these requests known. */
