@@ -31,7 +31,7 @@ const cells = [
 const env = {
   ...{ DATABASE_URL: home.url, QUARRY_DATA_DIR: join(root, 'data'), QUARRY_LOG_LEVEL: 'silent' },
   ...{ QUARRY_SECRET: '71d0c5a98e2f4b63a7c8159de0b4f326', QUARRY_CELLS: JSON.stringify({ cells }) },
-  QUARRY_DB_POOL: '4',
+  ...{ QUARRY_DB_POOL: '4', QUARRY_DB_TIMEOUT_SECONDS: '10' },
 };
 let server = await startServe(env);
 after(async () => {
