@@ -44,6 +44,14 @@ class Writer {
     this.#length += bytes.length;
   }
 
+  /** Writes the length of a text in UTF-8 bytes, and the text. */
+  text(text: string): void {
+    const length = Buffer.byteLength(text);
+    this.number(length);
+    if (this.#length + length > this.#bytes.length) this.#grow(length);
+    this.#length += this.#bytes.write(text, this.#length);
+  }
+
   get length(): number {
     return this.#length;
   }
@@ -107,15 +115,19 @@ export class PostingsBuilder {
 
   add({ ordinal, length, terms, titled }: IndexedChunk): void {
     for (const [term, positions] of terms) {
-      const tally = positions.length * 2 + (titled?.has(term) ? 1 : 0);
-      const steps = stepsOf(positions);
-      const list = this.#lists.get(term);
-      if (list) {
-        list.count += 1;
-        list.postings.push(ordinal - list.before, tally, length);
-        list.positions.push(...steps);
-        list.before = ordinal;
-      } else this.#lists.set(term, { count: 1, before: ordinal, postings: [ordinal, tally, length], positions: steps });
+      let list = this.#lists.get(term);
+      if (list === undefined) {
+        list = { count: 0, before: 0, postings: [], positions: [] };
+        this.#lists.set(term, list);
+      }
+      list.count += 1;
+      list.postings.push(ordinal - list.before, positions.length * 2 + (titled?.has(term) ? 1 : 0), length);
+      list.before = ordinal;
+      let before = 0;
+      for (const position of positions) {
+        list.positions.push(position - before);
+        before = position;
+      }
     }
   }
 
@@ -136,11 +148,6 @@ export class PostingsBuilder {
       positions: all.subarray(middle, end),
     }));
   }
-}
-
-/** The distance of each position to the one before it. */
-function stepsOf(positions: readonly number[]): number[] {
-  return positions.map((position, i) => position - (positions[i - 1] ?? 0));
 }
 
 /** Calls `visit` for each posting, block by block. */
@@ -229,19 +236,19 @@ export function readPositions(
  */
 export function packBundle(entries: TermPostings[]): Buffer {
   const sorted = entries
-    .map((entry) => ({ ...entry, hash: hashTerm(entry.term) }))
+    .map(({ term, postings, positions }) => ({ term, postings, positions, hash: hashTerm(term) }))
     .sort((a, b) => a.hash - b.hash || (a.term < b.term ? -1 : 1));
   const header = Buffer.alloc(4 + sorted.length * 8);
   header.writeUInt32LE(sorted.length, 0);
-  const body = new Writer();
-  for (const [i, entry] of sorted.entries()) {
-    header.writeUInt32LE(entry.hash, 4 + i * 4);
+  const body = new Writer(16 * 1024);
+  for (const [i, { term, postings, positions, hash }] of sorted.entries()) {
+    header.writeUInt32LE(hash, 4 + i * 4);
     header.writeUInt32LE(body.length, 4 + sorted.length * 4 + i * 4);
-    const term = Buffer.from(entry.term);
-    for (const part of [term, entry.postings, entry.positions]) {
-      body.number(part.length);
-      body.append(part);
-    }
+    body.text(term);
+    body.number(postings.length);
+    body.append(postings);
+    body.number(positions.length);
+    body.append(positions);
   }
   return Buffer.concat([header, body.bytesWritten()]);
 }

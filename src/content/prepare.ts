@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Chunk, chunkMarkdown } from './chunk.ts';
 import { type PackedVector, packWithCode } from './embed/codes.ts';
-import { embedTokens } from './embed/lexical.ts';
+import { embedTerms, embedTokens } from './embed/lexical.ts';
 import type { HeadingFragments } from './fragments.ts';
 import { detectLanguage } from './language.ts';
 import { PostingsBuilder, packBundle } from './postings.ts';
@@ -22,6 +22,23 @@ export type PrepareInput = {
   /** The fragments of a web page's headings. */
   fragments?: HeadingFragments | undefined;
 };
+
+/** How to prepare the text of a document that is read first. Its own title or its filename replaces a missing one. */
+export type PrepareTerms = Omit<PrepareInput, 'text' | 'fragments'>;
+
+/** A text as it is stored and indexed: PostgreSQL cannot store NUL. */
+export function indexedText(text: string): string {
+  return text.replaceAll('\0', '\uFFFD').toWellFormed();
+}
+
+/** The title under which a document is indexed: the one it was given, or its own, or its filename. */
+export function titleOf(
+  given: string | null | undefined,
+  own: string | undefined,
+  filename: string | null | undefined,
+): string | undefined {
+  return given ?? own ?? filename ?? undefined;
+}
 
 type PreparedChunk = Omit<Chunk, 'text'> & {
   /** SHA-256 (hex) of the embedded text: the chunk, preceded by the title and the headings that it does not contain. */
@@ -88,7 +105,9 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
       if (embedIn === undefined) return { ...place, hash, words, context };
       if (!known.has(hash)) {
         known.add(hash);
-        vectors.push([hash, packWithCode(embedTokens(tokens, embedIn))]);
+        const counts = () => [...terms].map(([term, positions]) => [term, positions.length] as const);
+        const vector = embedIn === language ? embedTerms(counts(), embedIn) : embedTokens(tokens, embedIn);
+        vectors.push([hash, packWithCode(vector)]);
       }
       return { ...place, hash, words };
     },

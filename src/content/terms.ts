@@ -36,17 +36,29 @@ export function isStemLanguage(name: string): name is StemLanguage {
  */
 export function readTokens(text: string, language: StemLanguage): Token[] {
   const tokens: Token[] = [];
+  const normal = text.normalize('NFKC');
+  const plainWords = plainWordsOf(language);
   let position = 0;
-  for (const match of text.normalize('NFKC').matchAll(wordPattern)) {
-    const raw = match[0];
+  let wordEnd = 0;
+  // Without the objects that `matchAll` makes. Between two words, there are no characters of words.
+  for (const raw of normal.match(wordPattern) ?? []) {
+    const wordStart = normal.indexOf(raw, wordEnd);
+    wordEnd = wordStart + raw.length;
+    const plain = plainWords.get(raw);
+    if (plain !== undefined) {
+      const { term, word } = plain;
+      tokens.push({ term, position, whole: false, start: wordStart, end: wordEnd, word });
+      position += 1;
+      continue;
+    }
     const parts = splitWord(raw);
-    let start = match.index;
+    let start = wordStart;
     if (parts.length > 1 && isIdentifier(raw) && fold(raw) !== '')
       tokens.push({ term: cut(fold(raw)), word: undefined, position, whole: true, start, end: start + raw.length });
     let searched = 0;
     for (const part of parts) {
       searched = raw.indexOf(part, searched);
-      start = match.index + searched;
+      start = wordStart + searched;
       searched += part.length;
       const unspaced = unspacedPattern.test(part);
       const word = unspaced ? undefined : fold(part);
@@ -67,6 +79,7 @@ export function readTokens(text: string, language: StemLanguage): Token[] {
         const end = placed ? Math.min(start + part.length, from + 2) : start + part.length;
         tokens.push({ term: cut(term), position, whole: false, start: from, end, word });
         position += 1;
+        if (word !== undefined && part === raw) keepPlain(plainWords, raw, { term: cut(term), word });
       }
     }
   }
@@ -248,6 +261,29 @@ function pairs(run: string): string[] {
   const characters = [...run];
   if (characters.length === 1) return characters;
   return characters.slice(1).map((character, i) => `${characters[i]}${character}`);
+}
+
+/** How a word is read that is one part without further tokens. */
+type PlainWord = { term: string; word: string };
+type PlainWords = Map<string, PlainWord>;
+const plainWordsByLanguage = new Map<StemLanguage, PlainWords>();
+/** Most words of a text are in few forms, and splitting, folding and stemming one takes a microsecond. */
+const plainWordsMax = 50_000;
+/** The parts of a string that are longer keep all of it in memory. */
+const plainCharactersMax = 12;
+
+function plainWordsOf(language: StemLanguage): PlainWords {
+  const known = plainWordsByLanguage.get(language);
+  if (known !== undefined) return known;
+  const words: PlainWords = new Map();
+  plainWordsByLanguage.set(language, words);
+  return words;
+}
+
+function keepPlain(words: PlainWords, raw: string, plain: PlainWord): void {
+  if (raw.length > plainCharactersMax) return;
+  if (words.size >= plainWordsMax) words.clear();
+  words.set(raw, plain);
 }
 
 type StemmerState = { stem(word: string): string; known: Map<string, string> };

@@ -82,8 +82,8 @@ export const simd = (instruction: number) =>
 /** Load instructions without alignment or offset. */
 export const loadWith = (instruction: number) => [...simd(instruction), 0, 0];
 
-/** Assembles a module with a memory and one function, `run`, which takes five parameters. */
-function assemble(body: number[]): { buffer: ArrayBuffer; run: Run } {
+/** Assembles a module with a memory of 256 KiB and one function, `run`, which takes five parameters. */
+export function assemble(body: number[]): { buffer: ArrayBuffer; run: Run } {
   const named = (name: string) => [name.length, ...Buffer.from(name)];
   const section = (id: number, content: number[]) => [id, ...unsigned(content.length), ...content];
   const module = Uint8Array.from([

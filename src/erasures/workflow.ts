@@ -190,9 +190,10 @@ async function forgetApprover(tx: Transaction, erasure: store.ErasureRow): Promi
   const { appId, sandboxId, subjectId, work } = erasure;
   const asked = await tx`
     update approvals set users = array_remove(users, ${subjectId}),
-      excluded_user_id = nullif(excluded_user_id, ${subjectId})
+      excluded_user_id = nullif(excluded_user_id, ${subjectId}),
+      excluded_users = array_remove(excluded_users, ${subjectId})
     where app_id = ${appId} and sandbox_id = ${sandboxId}
-      and (${subjectId} = any(users) or excluded_user_id = ${subjectId})`;
+      and (${subjectId} = any(users || excluded_users) or excluded_user_id = ${subjectId})`;
   await store.addCount(tx, erasure, 'approval_requests', asked.count);
   if (!work.email) return;
   const links = await tx`

@@ -255,3 +255,19 @@ test('a long text whose words are all different is prepared within the memory of
     await small.close();
   }
 });
+
+test('a short document is read and prepared by one task as by two, and a long one is only read', async () => {
+  const real = new ParserPool({ workers: 1, memoryMb: 512, deadlineMs: 150_000, log });
+  const terms = { language: undefined, otherwise: 'english', embedIn: 'english', embedded: [] } as const;
+  const read = (text: string) =>
+    real.parse({ bytes: Buffer.from(text), filename: 'a.md' }, { prepare: { title: undefined, ...terms } });
+  try {
+    const short = await read('---\ntitle: Of bees\n---\n# Bees\n\nBees\u0000 fly to the flowers.\n');
+    const text = Buffer.from(short.markdown.replaceAll('\0', '\uFFFD'));
+    assert.deepEqual(short.prepared, await real.prepare({ text, title: 'Of bees', ...terms }));
+    const long = await read(`# Bees\n\n${'Bees fly to the flowers. '.repeat(10_000)}\n`);
+    assert.equal(long.prepared, undefined);
+  } finally {
+    await real.close();
+  }
+});

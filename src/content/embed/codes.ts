@@ -1,3 +1,5 @@
+import { rotationOf } from './rotate.ts';
+
 /**
  * How vectors are stored: 16-bit floats for the exact cosine, and one sign bit per dimension of the rotated vector
  * for finding candidates by Hamming distance. The rotation (three rounds of fixed sign flips and a Walsh–Hadamard
@@ -34,16 +36,9 @@ export function signCode(vector: Float32Array): Uint32Array {
   return code;
 }
 
-/** The rotated vector whose signs make up the code. Not scaled. */
+/** The rotated vector whose signs make up the code, not scaled, until the next one is rotated. */
 function rotate(vector: Float32Array): Float32Array {
-  const size = codeBits(vector.length);
-  const rotated = new Float32Array(size);
-  rotated.set(vector);
-  for (const flips of signFlips(size)) {
-    for (let i = 0; i < size; i++) rotated[i] = (rotated[i] as number) * (flips[i] as number);
-    walshHadamard(rotated);
-  }
-  return rotated;
+  return rotationOf(codeBits(vector.length))(vector);
 }
 
 /**
@@ -76,63 +71,6 @@ export function cosineEstimator(query: Float32Array): (codes: Uint32Array, place
     }
     return sum;
   };
-}
-
-const rounds = 3;
-const flipsBySize = new Map<number, Int8Array[]>();
-
-/**
- * Random sign flips from a xorshift generator with a fixed seed. They must never change, because stored codes depend
- * on them.
- */
-function signFlips(size: number): Int8Array[] {
-  const known = flipsBySize.get(size);
-  if (known) return known;
-  let state = 0x9e3779b9;
-  const all = Array.from({ length: rounds }, () => {
-    const flips = new Int8Array(size);
-    for (let i = 0; i < size; i++) {
-      state ^= state << 13;
-      state ^= state >>> 17;
-      state ^= state << 5;
-      flips[i] = state & 0x10000 ? 1 : -1;
-    }
-    return flips;
-  });
-  flipsBySize.set(size, all);
-  return all;
-}
-
-/**
- * Transforms in place without scaling, since only signs are read. Values stay below size^(3/2), far inside a float's
- * range.
- */
-function walshHadamard(values: Float32Array): void {
-  let half = 1;
-  // Two steps at a time halve the reads and writes. Rounding in between keeps the codes that are stored already.
-  for (; half * 4 <= values.length; half *= 4)
-    for (let start = 0; start < values.length; start += half * 4)
-      for (let i = start; i < start + half; i++) {
-        const a = values[i] as number;
-        const b = values[i + half] as number;
-        const c = values[i + 2 * half] as number;
-        const d = values[i + 3 * half] as number;
-        const sumAB = Math.fround(a + b);
-        const sumCD = Math.fround(c + d);
-        const differenceAB = Math.fround(a - b);
-        const differenceCD = Math.fround(c - d);
-        values[i] = sumAB + sumCD;
-        values[i + half] = differenceAB + differenceCD;
-        values[i + 2 * half] = sumAB - sumCD;
-        values[i + 3 * half] = differenceAB - differenceCD;
-      }
-  if (half === values.length) return;
-  for (let i = 0; i < half; i++) {
-    const a = values[i] as number;
-    const b = values[i + half] as number;
-    values[i] = a + b;
-    values[i + half] = a - b;
-  }
 }
 
 /**

@@ -35,9 +35,9 @@ export class EmbeddingError extends ModelFailure {
 /** Scales a vector to length 1, in place. A zero vector stays zero. */
 export function normalize(vector: Float32Array): Float32Array {
   let sum = 0;
-  for (const value of vector) sum += value * value;
+  for (let i = 0; i < vector.length; i++) sum += (vector[i] as number) * (vector[i] as number);
   if (sum === 0) return vector;
   const scale = 1 / Math.sqrt(sum);
-  for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] ?? 0) * scale;
+  for (let i = 0; i < vector.length; i++) vector[i] = (vector[i] as number) * scale;
   return vector;
 }

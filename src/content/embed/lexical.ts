@@ -34,12 +34,18 @@ export function embedTokens(tokens: readonly Token[], language: StemLanguage): F
   const counts = new Map<string, number>();
   for (const token of tokens) {
     const term = termIn(token, language);
-    if (!isStopTerm(term, language)) counts.set(term, (counts.get(term) ?? 0) + 1);
+    counts.set(term, (counts.get(term) ?? 0) + 1);
   }
+  return embedTerms([...counts], language);
+}
+
+/** The vector of a text that has these terms of a language, each so many times, in the order in which they appear. */
+export function embedTerms(counts: readonly (readonly [string, number])[], language: StemLanguage): Float32Array {
+  const counted = counts.filter(([term]) => !isStopTerm(term, language));
   // Grams are identified by their hashes alone, because the vector depends on nothing else.
-  const grams = new Tally([...counts.keys()].reduce((sum, term) => sum + gramLengths.length * (term.length + 2), 0));
+  const grams = new Tally(counted.reduce((sum, [term]) => sum + gramLengths.length * (term.length + 2), 0));
   const vector = new Float32Array(dimensions);
-  for (const [term, count] of counts) {
+  for (const [term, count] of counted) {
     addFeature(vector, hash(term, 1), 1 + Math.log(count));
     const framed = `^${term}$`;
     for (const length of gramLengths)

@@ -12,8 +12,6 @@ import { findSourceById } from '../sources/store.ts';
 import { type KnownVectors, prepareDocument, readKnownVectors, type TextLanguage } from './indexing.ts';
 import {
   appendChunks,
-  bundleChunksMax,
-  bundleDocumentsMax,
   deleteIndexBelow,
   flushBundles,
   insertVectors,
@@ -99,7 +97,7 @@ async function moveDocument(
     const embeddingModel = [document.embeddingModel, embedder.model].find((model) => model !== null && isWhole(model));
     await removeChunks(tx, key, document);
     const isRestricted = document.aclId !== null;
-    await appendChunks(tx, key, state, [{ id, isRestricted, moves: true, ...prepared }]);
+    const unstored = await appendChunks(tx, key, state, [{ id, isRestricted, moves: true, ...prepared }]);
     await foldIn(tx, key, state, firstOrdinal, prepared.bundles);
     for (const [model, known] of byModel) await insertVectors(tx, key, state, model, [vectorsOf(known)]);
     if (state.embedder !== undefined) await notePending(tx, key);
@@ -111,7 +109,6 @@ async function moveDocument(
       embeddingModel: embeddingModel ?? null,
       aclVersion: isRestricted ? state.aclVersion : 0,
     });
-    if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax)
-      await flushBundles(tx, key, state);
+    if (unstored.length > 0) await flushBundles(tx, key, state, unstored);
   });
 }

@@ -4,7 +4,13 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
-import { type PreparedText, type PrepareInput, withContext } from '../../content/prepare.ts';
+import {
+  indexedText,
+  type PreparedText,
+  type PrepareInput,
+  type PrepareTerms,
+  withContext,
+} from '../../content/prepare.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { defined } from '../../lib/defined.ts';
 import * as documents from '../documents/store.ts';
@@ -21,8 +27,6 @@ import { discardModel } from '../learning/store.ts';
 import { changeIngestionReaders } from '../permissions/store.ts';
 import {
   appendChunks,
-  bundleChunksMax,
-  bundleDocumentsMax,
   countRestricted,
   deleteOtherVectors,
   dropUnusedLanguages,
@@ -70,21 +74,18 @@ export async function prepareDocument(
     language: TextLanguage;
     known: KnownVectors;
     lane: string;
+    /** What the task that read the text has prepared, with the same terms. */
+    prepared?: PreparedText | undefined;
   },
   signal: AbortSignal | undefined,
 ): Promise<PreparedDocument & { embedded: number }> {
-  const text = Buffer.from(input.text.replaceAll('\0', '\uFFFD').toWellFormed());
-  const { vectors, ...prepared } = await parser.prepare(
-    {
-      text,
-      fragments: input.fragments,
-      title: input.title,
-      ...input.language,
-      embedIn: embedder.builtIn,
-      embedded: embedder.builtIn === undefined ? [] : [...input.known.keys()],
-    },
-    { lane: input.lane, ...defined({ signal }) },
-  );
+  const text = Buffer.from(indexedText(input.text));
+  const { vectors, ...prepared } =
+    input.prepared ??
+    (await parser.prepare(
+      { text, fragments: input.fragments, ...prepareTerms(embedder, input) },
+      { lane: input.lane, ...defined({ signal }) },
+    ));
   for (const [hash, vector] of vectors) input.known.set(hash, vector);
   return {
     ...prepared,
@@ -94,6 +95,15 @@ export async function prepareDocument(
     words: prepared.chunks.reduce((sum, chunk) => sum + chunk.words, 0),
     embedded: vectors.length,
   };
+}
+
+/** How parsers prepare a text: with the built-in embedder, they also compute the vectors that `known` lacks. */
+export function prepareTerms(
+  embedder: SharedEmbedder,
+  { title, language, known }: { title: string | undefined; language: TextLanguage; known: KnownVectors },
+): PrepareTerms {
+  const embedIn = embedder.builtIn;
+  return { title, ...language, embedIn, embedded: embedIn === undefined ? [] : [...known.keys()] };
 }
 
 /** Vectors by the hash (hex) of the chunk's context. */
@@ -206,24 +216,19 @@ export async function writeDocuments(
     next += prepared.chunks.length;
     written.push({ write, old, aclId: facts.aclId === undefined ? (old?.aclId ?? null) : facts.aclId, vectors });
   }
-  if (written.length > 0) await writeRows(tx, key, state, written);
+  const unstored = written.length > 0 ? await writeRows(tx, key, state, written) : [];
   for (const { write, old, aclId } of written)
     if (old) await noteReplaced(tx, key, state, old, write.prepared.language, aclId);
-  if (state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax) {
-    await flushBundles(tx, key, state);
+  if (unstored.length > 0) {
+    await flushBundles(tx, key, state, unstored);
     await onFlush();
   }
   const results = new Map(written.map((one) => [one.write, { chunks: countChunks(one), embedded: isEmbedded(one) }]));
   return writes.map((write) => results.get(write));
 }
 
-/** Inserts the rows of documents at the end of the locked index. */
-async function writeRows(
-  tx: Transaction,
-  key: SourceKey,
-  state: IndexState,
-  written: readonly Written[],
-): Promise<void> {
+/** Inserts the rows of documents at the end of the locked index. Returns what `appendChunks` does. */
+async function writeRows(tx: Transaction, key: SourceKey, state: IndexState, written: readonly Written[]) {
   const firstOrdinal = state.nextOrdinal;
   let next = firstOrdinal;
   let aclVersion = state.aclVersion;
@@ -254,14 +259,15 @@ async function writeRows(
   const models = [...new Set(written.map(({ write }) => write.model))];
   const vectorsOf = (model: string) => written.filter(({ write }) => write.model === model).map((one) => one.vectors);
   // These are sent together and executed in this order.
-  await Promise.all([
-    upsertDocuments(tx, key.appId, rows),
+  const [unstored] = await Promise.all([
     appendChunks(tx, key, state, appended),
+    upsertDocuments(tx, key.appId, rows),
     ...models.map((model) => insertVectors(tx, key, state, model, vectorsOf(model))),
     ...(state.embedder === undefined ? [] : [notePending(tx, key)]),
   ]);
   const bundles = appended.flatMap((document) => document.bundles);
   await foldIn(tx, key, state, firstOrdinal, bundles);
+  return unstored;
 }
 
 /** Updates what depends on the language and the readers of a document that was replaced. */

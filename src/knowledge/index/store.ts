@@ -29,8 +29,8 @@ export type IndexState = {
 };
 
 /** Bundles with this many documents or chunks become a segment. */
-export const bundleDocumentsMax = 32;
-export const bundleChunksMax = 1_024;
+const bundleDocumentsMax = 32;
+const bundleChunksMax = 1_024;
 /** This many segments of one level are merged into one of the next. */
 const segmentsPerLevel = 8;
 
@@ -99,17 +99,23 @@ type Appended = { id: string; isRestricted: boolean; moves: boolean } & Pick<
   'chunks' | 'bundles' | 'language'
 >;
 
-/** Adds the chunks of documents to the locked index, in this order, from `state.nextOrdinal` on. */
+/** Postings of consecutive chunks, from the first one's ordinal. */
+type Bundle = { firstOrdinal: number; chunkCount: number; content: Buffer };
+
+/**
+ * Adds the chunks of documents to the locked index, in this order, from `state.nextOrdinal` on. Returns the bundles that
+ * complete a segment, which are not stored: `flushBundles` must follow.
+ */
 export async function appendChunks(
   tx: Transaction,
   key: SourceKey,
   state: IndexState,
   documents: readonly Appended[],
-): Promise<void> {
+): Promise<Bundle[]> {
   const first = state.nextOrdinal;
   state.aclVersion += documents.filter((document) => document.isRestricted).length;
   const written = documents.filter(({ chunks }) => chunks.length > 0);
-  if (written.length === 0) return;
+  if (written.length === 0) return [];
   const chunks = written.flatMap((document) => document.chunks);
   const chunkCount = (some: readonly Appended[]) => some.reduce((sum, document) => sum + document.chunks.length, 0);
   const open = written.filter(({ isRestricted }) => !isRestricted);
@@ -137,29 +143,37 @@ export async function appendChunks(
           with ordinality l (language, place)
         where l.language <> all(languages) order by l.place)
     where app_id = ${key.appId} and source_id = ${key.sourceId}`;
-  // These are sent together. The connection runs them in order.
-  await Promise.all([chunkRows, insertBundles(tx, key, first, written), statistics]);
+  const bundles = placeBundles(first, written);
   state.nextOrdinal += chunks.length;
   state.bundledDocuments += written.length;
   state.bundledChunks += chunks.length;
+  const isFull = state.bundledDocuments >= bundleDocumentsMax || state.bundledChunks >= bundleChunksMax;
+  // These are sent together. The connection runs them in order.
+  await Promise.all([chunkRows, isFull ? undefined : insertBundles(tx, key, bundles), statistics]);
+  return isFull ? bundles : [];
 }
 
-async function insertBundles(tx: Transaction, key: SourceKey, first: number, documents: readonly Appended[]) {
+/** The bundles of consecutive documents, the first of which starts at an ordinal. */
+function placeBundles(first: number, documents: readonly Appended[]): Bundle[] {
   let next = first;
-  const rows = documents
+  return documents
     .flatMap(({ bundles }) => bundles)
     .map(({ chunkCount, content }) => {
+      const firstOrdinal = next;
       next += chunkCount;
-      const ordinal = next - chunkCount;
-      return { ordinal, chunkCount, content: placeBundle(content, ordinal) };
+      return { firstOrdinal, chunkCount, content: placeBundle(content, firstOrdinal) };
     });
-  const { all, starts, sizes } = joinBytes(rows.map(({ content }) => content));
+}
+
+async function insertBundles(tx: Transaction, key: SourceKey, bundles: readonly Bundle[]): Promise<void> {
+  const { all, starts, sizes } = joinBytes(bundles.map(({ content }) => content));
   await tx`
     insert into knowledge_bundles (app_id, source_id, first_ordinal, chunk_count, content)
     select ${key.appId}::uuid, ${key.sourceId}::uuid, b.ordinal, b.chunk_count,
       substring(${all}::bytea from b.start for b.size)
-    from unnest(${rows.map(({ ordinal }) => ordinal)}::int[], ${rows.map(({ chunkCount }) => chunkCount)}::int[],
-      ${starts}::int[], ${sizes}::int[]) b (ordinal, chunk_count, start, size)`;
+    from unnest(${bundles.map((bundle) => bundle.firstOrdinal)}::int[],
+      ${bundles.map((bundle) => bundle.chunkCount)}::int[], ${starts}::int[], ${sizes}::int[])
+      b (ordinal, chunk_count, start, size)`;
 }
 
 /** Removes a document's chunks from the locked index. Searches that begin after the commit do not see them. */
@@ -221,44 +235,49 @@ export async function countRestricted(
   if (aclId !== null) await dropUnusedLanguages(tx, key);
 }
 
-/** Sorts the bundled documents of the locked index by term into one segment, or into several if there are many. */
-export async function flushBundles(tx: Transaction, key: SourceKey, state: IndexState): Promise<void> {
+/**
+ * Sorts the bundles of the locked index, and those after them that `appendChunks` returned, by term into one segment, or
+ * into several if there are many.
+ */
+export async function flushBundles(
+  tx: Transaction,
+  key: SourceKey,
+  state: IndexState,
+  added: readonly Bundle[] = [],
+): Promise<void> {
   const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
-  const bundles = await tx<{ firstOrdinal: number; chunkCount: number }[]>`
-    select first_ordinal, chunk_count from knowledge_bundles where ${of} order by first_ordinal`;
+  const stored = await tx<Bundle[]>`
+    delete from knowledge_bundles where ${of} returning first_ordinal, chunk_count, content`;
+  stored.sort((a, b) => a.firstOrdinal - b.firstOrdinal);
   let chunks = 0;
-  let group: { firstOrdinal: number; chunkCount: number }[] = [];
+  let group: Bundle[] = [];
   const flush = async () => {
-    const first = group[0]?.firstOrdinal ?? 0;
-    const last = group.at(-1);
-    if (last) await flushRange(tx, key, first, last.firstOrdinal + last.chunkCount - 1);
+    if (group.length > 0) await writeSegment(tx, key, group);
     group = [];
     chunks = 0;
   };
-  for (const bundle of bundles) {
+  for (const bundle of [...stored, ...added]) {
     if (chunks + bundle.chunkCount > bundleChunksMax) await flush();
     group.push(bundle);
     chunks += bundle.chunkCount;
   }
   await flush();
-  if (bundles.length === 0) return;
+  if (stored.length + added.length === 0) return;
   await tx`update knowledge_indexes set bundled_documents = 0, bundled_chunks = 0 where ${of}`;
   state.bundledDocuments = 0;
   state.bundledChunks = 0;
 }
 
-/** Writes the contents of the bundles with these ordinals as one segment. */
-async function flushRange(tx: Transaction, key: SourceKey, first: number, last: number): Promise<void> {
-  const bundles = await tx<{ firstOrdinal: number; content: Buffer }[]>`
-    delete from knowledge_bundles
-    where app_id = ${key.appId} and source_id = ${key.sourceId} and first_ordinal between ${first} and ${last}
-    returning first_ordinal, content`;
-  bundles.sort((a, b) => a.firstOrdinal - b.firstOrdinal);
+/** Writes the contents of consecutive bundles as one segment. */
+async function writeSegment(tx: Transaction, key: SourceKey, bundles: readonly Bundle[]): Promise<void> {
   const segment = await nextSegment(tx);
-  await insertPostings(tx, key, segment, mergeBundles(bundles.map((bundle) => bundle.content)));
+  await insertPostings(tx, key, segment, mergeBundles(bundles.map(({ content }) => content)));
+  const first = bundles[0]?.firstOrdinal ?? 0;
+  const last = bundles.at(-1);
+  const end = (last?.firstOrdinal ?? 0) + (last?.chunkCount ?? 0);
   await tx`
     insert into knowledge_segments (app_id, source_id, segment, level, first_ordinal, last_ordinal)
-    values (${key.appId}, ${key.sourceId}, ${segment}, 0, ${first}, ${last})`;
+    values (${key.appId}, ${key.sourceId}, ${segment}, 0, ${first}, ${end - 1})`;
 }
 
 const postingRowsPerInsert = 4_000;

@@ -1,20 +1,23 @@
 import { createHash } from 'node:crypto';
 import type { HeadingFragments } from '../../content/fragments.ts';
-import type { ParserPool } from '../../content/parse/pool/pool.ts';
-import { type OcrReport, type ParsedDocument, ParseError } from '../../content/parse/types.ts';
+import type { ParserPool, ReadAndPrepared } from '../../content/parse/pool/pool.ts';
+import { type OcrReport, ParseError } from '../../content/parse/types.ts';
+import { type PreparedText, type PrepareTerms, titleOf } from '../../content/prepare.ts';
 import type { Db } from '../../db/database.ts';
 import { storableText } from '../../db/text.ts';
 import { defined } from '../../lib/defined.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
-import { findDocumentById, readTextWithFragments } from '../documents/store.ts';
+import { type DocumentRow, findDocumentById, readTextWithFragments } from '../documents/store.ts';
 import {
   type DocumentFacts,
   embedChunks,
   type KnownVectors,
   type PreparedDocument,
   prepareDocument,
+  prepareTerms,
   readKnownVectors,
+  type TextLanguage,
 } from '../index/indexing.ts';
 import { payloadLanguage } from '../kinds/payload.ts';
 import type { SourceRow } from '../sources/store.ts';
@@ -71,7 +74,28 @@ type TextInput = Pick<Input, 'documentId' | 'title' | 'metadata' | 'contentType'
   /** The extractor that read the document. */
   reader: string | undefined;
   signal?: AbortSignal;
+  /** The document that it replaces, if that was read already. */
+  known?: Known;
+  /** What the task that read the text has prepared. */
+  prepared?: PreparedText | undefined;
 };
+
+/** The document that is replaced, and its vectors of the embedder. */
+type Known = { old: DocumentRow | undefined; vectors: KnownVectors };
+
+async function readKnown(
+  { db, embedder }: Pick<KnowledgeWorkDeps, 'db' | 'embedder'>,
+  source: SourceRow,
+  documentId: string | null,
+): Promise<Known> {
+  const old = documentId === null ? undefined : await findDocumentById(db, source.appId, documentId);
+  const known = old && (await readKnownVectors(db, old)).get(embedder.model);
+  return { old, vectors: known ?? new Map() };
+}
+
+function languageOf({ language }: Pick<KnowledgeWorkDeps, 'language'>, source: SourceRow): TextLanguage {
+  return { language: payloadLanguage(source.payload), otherwise: language };
+}
 
 /** Chunks the text and, with an embedder in this process, embeds the chunks that have no vector yet. */
 export async function prepareInput(
@@ -79,19 +103,18 @@ export async function prepareInput(
   source: SourceRow,
   input: TextInput,
 ): Promise<PreparedInput> {
-  const { db, embedder } = deps;
-  const old = input.documentId === null ? undefined : await findDocumentById(db, source.appId, input.documentId);
-  const known = old && (await readKnownVectors(db, old)).get(embedder.model);
-  const vectors: KnownVectors = known ?? new Map();
+  const { embedder } = deps;
+  const { old, vectors } = input.known ?? (await readKnown(deps, source, input.documentId));
   const { embedded: tokens, ...prepared } = await prepareDocument(
     deps,
     {
       text: input.text,
       fragments: input.fragments,
       title: input.title ?? undefined,
-      language: { language: payloadLanguage(source.payload), otherwise: deps.language },
+      language: languageOf(deps, source),
       known: vectors,
       lane: source.appId,
+      prepared: input.prepared,
     },
     input.signal,
   );
@@ -153,18 +176,22 @@ export async function prepareAgain(
 
 type ReadOptions = { signal: AbortSignal; onProgress?: (done: number, total: number) => void };
 
-/** Parses the input, then chunks and embeds its text. Throws ParseError. */
+/** Parses the input, chunks its text and embeds the chunks: a short text in one task of a parser. Throws ParseError. */
 export async function readDocument(
   deps: Pick<KnowledgeWorkDeps, 'db' | 'embedder' | 'language' | 'parser'>,
   source: SourceRow,
   input: Input,
   options: ReadOptions,
 ): Promise<PreparedInput> {
-  const parsed = await parseInput(deps.parser, source.appId, input, options);
+  const known = await readKnown(deps, source, input.documentId);
+  const { title, filename } = input;
+  const language = languageOf(deps, source);
+  const prepare = prepareTerms(deps.embedder, { title: title ?? undefined, language, known: known.vectors });
+  const parsed = await parseInput(deps.parser, source.appId, input, { ...options, prepare });
   const ready = await prepareInput(deps, source, {
     ...input,
-    text: parsed.text,
-    title: input.title ?? parsed.title ?? input.filename,
+    text: parsed.markdown,
+    title: titleOf(title, parsed.title, filename) ?? null,
     bytesHash: hashBytes(input.bytes),
     bytes: input.bytes.length,
     pages: parsed.pages ?? 1,
@@ -173,22 +200,23 @@ export async function readDocument(
     sourceUrl: input.sourceUrl ?? null,
     seenBy: null,
     signal: options.signal,
+    known,
+    prepared: parsed.prepared,
   });
   return parsed.ocr === undefined ? ready : { ...ready, ocr: parsed.ocr };
 }
 
-type ParsedText = Pick<ParsedDocument, 'title' | 'pages' | 'truncated' | 'reader' | 'ocr'> & { text: string };
+type ParsedText = Pick<ReadAndPrepared, 'markdown' | 'title' | 'pages' | 'truncated' | 'reader' | 'ocr' | 'prepared'>;
 
 async function parseInput(
   parser: ParserPool,
   lane: string,
   { bytes, isText, filename, contentType }: Input,
-  options: ReadOptions,
+  options: ReadOptions & { prepare: PrepareTerms },
 ): Promise<ParsedText> {
-  if (isText) return { text: bytes.toString() };
+  if (isText) return { markdown: bytes.toString() };
   const named = { ...(filename === null ? {} : { filename }), ...(contentType === null ? {} : { contentType }) };
-  const { markdown, ...described } = await parser.parse({ bytes, ...named }, { lane, patient: true, ...options });
-  return { ...described, text: markdown };
+  return parser.parse({ bytes, ...named }, { lane, patient: true, ...options });
 }
 
 export function hashBytes(bytes: Uint8Array): Buffer {

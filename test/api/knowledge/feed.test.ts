@@ -212,3 +212,13 @@ test('a post to the inbound URL of a feed starts a pull', async () => {
   assert.equal((await app.waitForIngestion(ingestion)).stats.documents, 1);
   await until(async () => (await titles(source)).join() === 'One');
 });
+
+test('ids, titles and dates with characters that the database cannot store are stored without them', async () => {
+  const odd = String.raw`a\u0000b\ud800c`;
+  const entry = `{ "id": "${odd}", "title": "${odd}", "content_text": "Odd ${odd}.", "date_modified": "${odd}" }`;
+  const site = await serve({ '/odd': `{ "version": "https://jsonfeed.org/version/1.1", "items": [${entry}] }` });
+  const source = await createFeed(`${site.origin}/odd`);
+  const read = await pull(source);
+  assert.deepEqual([read.status, read.stats.documents], ['succeeded', 1], JSON.stringify(read));
+  assert.deepEqual(await titles(source), ['a\ufffdb\ufffdc']);
+});

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { openS3Objects } from '../../../src/blob/s3.ts';
+import { startSite } from '../../support/fixture-site.ts';
 import { type Json, knowledgeOf } from '../../support/knowledge.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -81,3 +82,29 @@ test('a bucket that is missing, too large or on a host that must not be reached 
   const body = { org: world.org.id, type: 's3/bucket', payload: { bucket: 'blobs', url: 'http://10.0.0.1' } };
   assert.equal((await app.send('POST', '/knowledge_sources', body)).status, 422);
 });
+
+test('a listing that never ends, and keys that no bucket has, are bounded', async () => {
+  const long = `${'k'.repeat(5_000)}.md`;
+  const listings = new Map([
+    ['endless', listing('', true)],
+    ['folders', listing('<Contents><Key>folder/</Key></Contents>', true)],
+    ['long', listing(`<Contents><Key>${long}</Key><Size>4</Size><ETag>${'e'.repeat(5_000)}</ETag></Contents>`)],
+  ]);
+  const site = await startSite({}, (_request, response, url) =>
+    response.end(url.searchParams.has('list-type') ? listings.get(url.pathname.split('/')[1] ?? '') : 'Text'),
+  );
+  for (const bucket of ['endless', 'folders']) {
+    const ended = await pull(await createSource({ bucket, url: site.origin, max_files: 5 }));
+    assert.deepEqual([ended.status, ended.error?.code], ['failed', 'repository_too_large'], bucket);
+  }
+  const source = await createSource({ bucket: 'long', url: site.origin });
+  const first = await pull(source);
+  assert.deepEqual([first.status, first.stats.documents], ['succeeded', 1], JSON.stringify(first));
+  assert.deepEqual([(await pull(source)).stats.unchanged, (await keys(source))[0]?.length], [1, 71]);
+  await site.close();
+});
+
+function listing(contents: string, isTruncated = false): string {
+  const more = isTruncated ? '<NextContinuationToken>more</NextContinuationToken>' : '';
+  return `<?xml version="1.0"?><ListBucketResult><IsTruncated>${isTruncated}</IsTruncated>${more}${contents}</ListBucketResult>`;
+}

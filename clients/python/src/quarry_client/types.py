@@ -3144,6 +3144,8 @@ class Approval(TypedDict):
     """The organisation of `roles`."""
     excluded_user: NotRequired[str]
     """The user who invoked the run and may not answer."""
+    excluded_users: NotRequired[List[str]]
+    """All users who may not answer: they invoked the run or one that led to it."""
 
 
 

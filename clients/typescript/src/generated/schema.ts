@@ -2663,6 +2663,8 @@ roles?: Array<string> | undefined;
 org?: string | undefined;
 /** The user who invoked the run and may not answer. */
 excluded_user?: string | undefined;
+/** All users who may not answer: they invoked the run or one that led to it. */
+excluded_users?: Array<string> | undefined;
 };
 
 /** A link by which a person without an account answers an approval. */

@@ -1,12 +1,13 @@
 import { defined } from '../../../lib/defined.ts';
 import type { PictureRequest, SmallPicture } from '../../picture/picture.ts';
-import type { PreparedText, PrepareInput } from '../../prepare.ts';
+import type { PreparedText, PrepareInput, PrepareTerms } from '../../prepare.ts';
 import { documentName, type Extractor } from '../external/extractor.ts';
 import { readInTurns } from '../mail/read-in-turns.ts';
 import type { ReadingTerms } from '../reading.ts';
 import { type ImageSize, type ParsedDocument, ParseError, type ParseInput } from '../types.ts';
 import { joinParts } from './join-parts.ts';
 import { findOcrProblem, type OcrProblem, type OcrSettings } from './ocr-data.ts';
+import { type SentText, unpackPrepared } from './prepared.ts';
 import {
   type ExecuteOptions,
   ParserProcesses,
@@ -49,7 +50,12 @@ type ParseOptions = RunOptions & {
   parts?: 'apart';
   /** Called a few times a second with the pages read so far. */
   onProgress?: OnProgress;
+  /** Also prepares the text, if it is short, was read quickly, and is not that of an extractor or of a mail's parts. */
+  prepare?: PrepareTerms;
 };
+
+/** A document, and its text prepared for an index if that was asked for and done. */
+export type ReadAndPrepared = ParsedDocument & { prepared?: PreparedText };
 
 type ReadOptions = ParseOptions & Pick<ExecuteOptions, 'isLong'>;
 
@@ -92,9 +98,9 @@ export class ParserPool {
   }
 
   /** Converts a document to Markdown. Throws ParseError with a message for the sender. */
-  async parse(input: ParseInput, options: ParseOptions = {}): Promise<ParsedDocument> {
-    const { patient = false } = options;
-    const outside = await this.#readOutside(input, options);
+  async parse(input: ParseInput, options: ParseOptions = {}): Promise<ReadAndPrepared> {
+    const { patient = false, prepare: _prepared, ...others } = options;
+    const outside = await this.#readOutside(input, { patient, ...others });
     if (outside !== undefined) return outside;
     const problem = this.#findOcrProblem();
     const first = await this.#read(input, options, {
@@ -118,14 +124,14 @@ export class ParserPool {
     input: ParseInput,
     options: ReadOptions,
     terms: ReadingTerms,
-  ): Promise<ParsedDocument | { unfinished: unknown }> {
+  ): Promise<ReadAndPrepared | { unfinished: unknown }> {
     const { deadlineMs: usualMs, jobDeadlineMs = usualMs, memoryMb } = this.#options;
     const { isLong = false } = options;
     const graceMs = isLong ? keptGraceMs : 0;
     const timeMs = (isLong ? jobDeadlineMs : usualMs) + graceMs;
     const read = await readInTurns(timeMs, ({ deadlineMs: killAfterMs, resume, watch }) => {
       const deadlineMs = Math.max(1, killAfterMs - graceMs);
-      const fields = { ...input, resume, terms: { ...terms, deadlineMs, memoryMb } };
+      const fields = { ...input, resume, prepare: options.prepare, terms: { ...terms, deadlineMs, memoryMb } };
       return this.#processes.execute('parse', fields, {
         ...options,
         deadlineMs: killAfterMs,
@@ -137,8 +143,16 @@ export class ParserPool {
       if (parts.length === 0) return mail;
       return options.parts === 'apart' ? read : joinParts(mail, parts);
     }
-    const value = read.value as Omit<ParsedDocument, 'markdown'> | { unfinished: unknown };
-    return 'unfinished' in value ? value : { ...value, markdown: text(read.blobs[0]) };
+    type Value = Omit<ParsedDocument, 'markdown'> & { prepared?: SentText['value'] };
+    const reply = read.value as Value | { unfinished: unknown };
+    if ('unfinished' in reply) return reply;
+    const { prepared, ...value } = reply;
+    const [markdown, ...blobs] = read.blobs;
+    return {
+      ...value,
+      markdown: text(markdown),
+      ...(prepared && { prepared: unpackPrepared({ value: prepared, blobs }) }),
+    };
   }
 
   /**
@@ -187,22 +201,7 @@ export class ParserPool {
   ): Promise<PreparedText> {
     const deadlineMs = this.#options.deadlineMs + (text.length / preparedBytesPerSecond) * 1_000;
     const reply = await this.#processes.execute('prepare', { bytes: text, ...fields }, { ...options, deadlineMs });
-    type Value = Pick<PreparedText, 'lines' | 'language' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
-    const { hashes, bundleChunks, ...value } = reply.value as Value;
-    const blobs = reply.blobs.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
-    const [vectors, codes] = blobs.slice(bundleChunks.length);
-    if (vectors === undefined || codes === undefined || blobs.length !== bundleChunks.length + 2)
-      throw new Error('The parser process returned a different number of parts than it names.');
-    const part = (all: Buffer, i: number) =>
-      all.subarray((all.length / hashes.length) * i, (all.length / hashes.length) * (i + 1));
-    return {
-      ...value,
-      bundles: bundleChunks.flatMap((chunkCount, i) => {
-        const content = blobs[i];
-        return content ? [{ chunkCount, content }] : [];
-      }),
-      vectors: hashes.map((hash, i) => [hash, { vector: part(vectors, i), code: part(codes, i) }]),
-    };
+    return unpackPrepared(reply as SentText);
   }
 
   /**

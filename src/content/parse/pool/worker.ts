@@ -1,7 +1,7 @@
 import { compareLines } from '../../compare-lines.ts';
 import { makePicture, type PictureRequest } from '../../picture/picture.ts';
 import { areCodecsWorn } from '../../picture/wear.ts';
-import { type PrepareInput, prepareText } from '../../prepare.ts';
+import { indexedText, type PrepareInput, type PrepareTerms, prepareText, titleOf } from '../../prepare.ts';
 import { detectKind } from '../detect.ts';
 import { looksLikeHtml } from '../html/detect-html.ts';
 import { parsePage } from '../html/page.ts';
@@ -18,22 +18,34 @@ import { decodeBody } from '../web/decode.ts';
 import { parseFeed } from '../web/feed.ts';
 import { parseRobots } from '../web/robots.ts';
 import { parseSitemap } from '../web/sitemap.ts';
+import { packPrepared } from './prepared.ts';
 import { serve, type Task } from './worker-loop.ts';
+
+/** What the task that reads a document also prepares, within the same deadline: a text of so many bytes, read so quickly. */
+const preparedAtOnce = { bytesMax: 128 * 1024, readMsMax: 500 };
 
 /** The tasks of a parser process. To add a task, add a line here and a name to the pool's TaskName. */
 const tasks: Record<string, Task> = {
   parse: async (bytes, fields, onProgress, emit) => {
-    const { terms, resume, ...input } = fields as Omit<ParseInput, 'bytes'> & {
+    const { terms, resume, prepare, ...input } = fields as Omit<ParseInput, 'bytes'> & {
       terms?: ReadingTerms;
       resume?: ResumePoint;
+      prepare?: PrepareTerms;
     };
     const attachments = new AttachmentReader((event) => emit(...withoutText(event)), resume);
+    const startedMs = performance.now();
     try {
       const reading = new Reading(terms, onProgress);
       const { markdown, ...described } = await readDocument({ ...input, bytes }, reading, attachments);
       if (attachments.isUsed) return { value: { apart: true } };
       requireTextSize(markdown.length);
-      return { value: described, blobs: [new TextEncoder().encode(markdown)] };
+      const text = new TextEncoder().encode(markdown);
+      const isShort =
+        text.length <= preparedAtOnce.bytesMax && performance.now() - startedMs <= preparedAtOnce.readMsMax;
+      if (prepare === undefined || !isShort) return { value: described, blobs: [text] };
+      const title = titleOf(prepare.title, described.title, input.filename);
+      const prepared = packPrepared(prepareText({ ...prepare, title, text: indexedText(markdown) }));
+      return { value: { ...described, prepared: prepared.value }, blobs: [text, ...prepared.blobs] };
     } catch (error) {
       if (error instanceof Unfinished) return { value: { unfinished: error.why } };
       throw error;
@@ -49,22 +61,13 @@ const tasks: Record<string, Task> = {
   sitemap: async (bytes, fields) => ({ value: await parseSitemap(bytes, Number(fields.entriesMax)) }),
   feed: (bytes, fields) => ({ value: parseFeed(bytes, String(fields.url), fields.isCut === true) }),
   body: (bytes, fields) => ({ value: bodyText(bytes, String(fields.contentType ?? '')) }),
-  prepare: (bytes, fields) => {
-    const { bundles, vectors, ...value } = prepareText({
-      ...(fields as Omit<PrepareInput, 'text'>),
-      text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
-    });
-    const hashes = vectors.map(([hash]) => hash);
-    const bundleChunks = bundles.map(({ chunkCount }) => chunkCount);
-    return {
-      value: { ...value, hashes, bundleChunks },
-      blobs: [
-        ...bundles.map(({ content }) => content),
-        Buffer.concat(vectors.map(([, { vector }]) => vector)),
-        Buffer.concat(vectors.map(([, { code }]) => code)),
-      ],
-    };
-  },
+  prepare: (bytes, fields) =>
+    packPrepared(
+      prepareText({
+        ...(fields as Omit<PrepareInput, 'text'>),
+        text: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString(),
+      }),
+    ),
   picture: async (bytes, fields) => {
     const { bytes: small, ...value } = await makePicture(bytes, fields as PictureRequest);
     return { value, blobs: [small] };
