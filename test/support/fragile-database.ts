@@ -11,7 +11,7 @@ import { openTcpProxy } from './tcp-proxy.ts';
 type Trouble = () => Promise<() => Promise<void>>;
 
 /** A PostgreSQL with every migration applied, which is not the one of the test run. */
-export type FragileDatabase = {
+type FragileDatabase = {
   url: string;
   troubles: Record<'killed' | 'paused' | 'read-only', Trouble>;
   close(): Promise<void>;

@@ -17,7 +17,7 @@ test('a stopping server handles requests whose cell it is still looking up', asy
   // Another process, which has not met the apps.
   const stopping = await startTwoCells({}, server);
   const looked = () => server.first.db`select from pg_locks l join pg_stat_activity a using (pid)
-    where not l.granted and l.relation = 'cell_apps'::regclass`;
+    where not l.granted and l.relation = 'cell_apps'::regclass and a.datname = current_database()`;
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const locked = Promise.withResolvers<void>();
   const lock = server.first.db.begin(async (tx) => {
