@@ -33,6 +33,7 @@ type BucketOptions = {
 export type BucketObject = { key: string; size: number; version: string };
 
 type Bucket = {
+  /** The pages of a listing, which a host may continue for ever: a page may be empty, or a repetition. */
   list(prefix: string): AsyncGenerator<BucketObject[]>;
   /** Undefined if it no longer exists. */
   read(key: string, sizeMax: number): Promise<{ bytes: Buffer; contentType: string | null } | undefined>;
@@ -51,7 +52,8 @@ type SignedRequest = {
 };
 
 const requestTimeoutMs = 5 * 60_000;
-const listingBytesMax = 16 * 1024 * 1024;
+/** A page has 1,000 keys of at most 1,024 bytes. It is parsed in one turn of the event loop. */
+const listingBytesMax = 4 * 1024 * 1024;
 const attemptsMax = 3;
 
 export function openBucket({ fetch, lane, bucket, signal, ...options }: BucketOptions): Bucket {

@@ -50,7 +50,7 @@ export function exportSteps(subject: Subject, email: string | null): ExportStep[
     { table: 'automation_runs', where: (db) => runOfUser(db, subject), ofRuns: 't.id' },
     {
       table: 'approvals',
-      where: (db) => db`(${subjectId} = any(t.users) or t.excluded_user_id = ${subjectId})`,
+      where: (db) => db`(${subjectId} = any(t.users || t.excluded_users) or t.excluded_user_id = ${subjectId})`,
       ofRuns: 't.run_id',
     },
     { table: 'approval_links', where: (db) => db`lower(t.sent_to) = lower(${email})` },

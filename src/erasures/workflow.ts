@@ -179,7 +179,7 @@ async function deleteUploads(tx: Transaction, erasure: store.ErasureRow): Promis
       insert into doomed_blobs as d (app_id, blob_key, partial, erasure_id)
       select ${appId}, blob_key, state, ${id}::uuid from gone where finished_at is null
       on conflict (app_id, blob_key) do update
-        set due_at = now(), partial = excluded.partial, erasure_id = excluded.erasure_id)
+        set due_at = excluded.due_at, partial = excluded.partial, erasure_id = excluded.erasure_id)
     select 1 from gone`;
   await store.addCount(tx, erasure, 'uploads', gone.count);
   return gone.count > 0;
@@ -190,9 +190,10 @@ async function forgetApprover(tx: Transaction, erasure: store.ErasureRow): Promi
   const { appId, sandboxId, subjectId, work } = erasure;
   const asked = await tx`
     update approvals set users = array_remove(users, ${subjectId}),
-      excluded_user_id = nullif(excluded_user_id, ${subjectId})
+      excluded_user_id = nullif(excluded_user_id, ${subjectId}),
+      excluded_users = array_remove(excluded_users, ${subjectId})
     where app_id = ${appId} and sandbox_id = ${sandboxId}
-      and (${subjectId} = any(users) or excluded_user_id = ${subjectId})`;
+      and (${subjectId} = any(users || excluded_users) or excluded_user_id = ${subjectId})`;
   await store.addCount(tx, erasure, 'approval_requests', asked.count);
   if (!work.email) return;
   const links = await tx`

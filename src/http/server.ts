@@ -31,6 +31,7 @@ import {
   statusOf,
   unmatchedRouteError,
 } from './errors.ts';
+import { parseQuery } from './escapes.ts';
 import { type Front, putFront } from './front.ts';
 import { oneHeader } from './headers.ts';
 import type { Connections } from './limits/connections.ts';
@@ -93,7 +94,7 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     },
     bodyLimit: options.bodyBytesMax,
     trustProxy: options.trustProxy.length === 0 ? false : options.trustProxy,
-    routerOptions: { maxParamLength: limits.urlCharactersMax },
+    routerOptions: { maxParamLength: limits.urlCharactersMax, querystringParser: parseQuery },
     requestTimeout: limits.uploadTimeoutMs,
     connectionTimeout: limits.requestTimeoutMs,
     forceCloseConnections: 'idle',
@@ -207,9 +208,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   });
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error, request));
-    const { challenge } = request.routeOptions.config;
-    if (challenge !== undefined && statusOf(error, request) === 401)
-      reply.header('www-authenticate', challenge(request));
+    if (statusOf(error, request) === 401)
+      reply.header('www-authenticate', request.routeOptions.config.challenge?.(request) ?? 'Bearer');
     return sendError(error, request, reply);
   };
   const { hasMoved } = options;

@@ -1,3 +1,4 @@
+import { unescapeBytes } from '../http/escapes.ts';
 import { invalidKey } from './keys.ts';
 
 /** Longer than any valid key. Longer keys are replaced by a marker, and read as a key that is too long. */
@@ -42,27 +43,4 @@ function encodeSegment(raw: string): string {
     return notUtf8;
   }
   return bytes.length > carriedBytesMax ? tooLong : `k${bytes.toString('base64url')}`;
-}
-
-/** Decodes percent escapes byte by byte. Invalid escapes are kept. */
-function unescapeBytes(raw: string): Buffer {
-  const source = Buffer.from(raw, 'latin1');
-  const target = Buffer.allocUnsafe(source.length);
-  let length = 0;
-  for (let i = 0; i < source.length; i++) {
-    const high = source[i] === percent ? hexDigit(source[i + 1]) : -1;
-    const low = high < 0 ? -1 : hexDigit(source[i + 2]);
-    if (low >= 0) i += 2;
-    target[length++] = low >= 0 ? high * 16 + low : (source[i] ?? 0);
-  }
-  return target.subarray(0, length);
-}
-
-const percent = 0x25;
-
-function hexDigit(byte: number | undefined): number {
-  if (byte === undefined) return -1;
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
-  const letter = byte | 0x20;
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }

@@ -8,6 +8,7 @@ import { page, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { checkQuery } from '../http/route/validation.ts';
 import { invalidField } from '../lib/errors.ts';
+import type { Caller } from '../tenancy/caller.ts';
 import { readPathKey } from './paths.ts';
 import { readPrecondition } from './precondition.ts';
 import { presentEntry, presentListEntry } from './present.ts';
@@ -81,10 +82,11 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     description:
       'The key is everything after `/kv/`, percent-encoded or literal. `ETag` identifies the state of the entry; 304 when `If-None-Match` names it.',
     query: kvUserQuery,
+    uncheckedQuery: true,
     responses: { 200: ref(kvEntrySchema) },
-    async handler({ caller, params, query, request, reply }) {
+    async handler({ caller, params, request, reply }) {
       const key = readPathKey(keyOf(params));
-      const entry = await kv.get(db, caller, key, query.user);
+      const entry = await kv.get(db, caller, key, userInQuery(caller, request));
       const tag = entityTag(entry);
       if (request.headers['if-none-match'] === undefined || !isCurrent(request.headers, tag))
         return sendEntry(reply, entry);
@@ -121,13 +123,15 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     summary: 'Delete an entry',
     description: 'Developers and secret keys name the user in the query or in a JSON body.',
     query: kvUserQuery,
+    uncheckedQuery: true,
     body: deleteKvBody,
     responses: { 204: null },
-    async handler({ caller, params, query, body, request }) {
+    async handler({ caller, params, body, request }) {
       const key = readPathKey(keyOf(params));
-      if (caller.kind !== 'user' && query.user !== undefined && body?.user !== undefined && query.user !== body.user)
+      const user = userInQuery(caller, request);
+      if (user !== undefined && body?.user !== undefined && user !== body.user)
         throw invalidField('user', 'differs between the query and the body');
-      await kv.delete(db, caller, key, query.user ?? body?.user, preconditionOf(request));
+      await kv.delete(db, caller, key, user ?? body?.user, preconditionOf(request));
     },
   });
 }
@@ -135,6 +139,11 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
 /** The path parameter created by `rewriteKvUrl`. */
 function keyOf(params: object): string {
   return (params as { key: string }).key;
+}
+
+/** The user that the query names. An end user's query is ignored, whatever it contains. */
+function userInQuery(caller: Caller, { query }: FastifyRequest): unknown {
+  return caller.kind === 'user' ? undefined : checkQuery(kvUserQuery, query).user;
 }
 
 function preconditionOf({ headers }: FastifyRequest) {

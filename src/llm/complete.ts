@@ -126,18 +126,16 @@ async function callOne(
   const tokens = Math.min(input.tokens, model.outputTokens ?? input.tokens);
   const reserved = { prompt: promptTokensMax(messages, input.tools), completion: tokens };
   const id = newUuid();
-  const redact = of.redact ?? ((text: string) => text);
-  const kept = (text: string) =>
-    deps.keepsContents ? redact(text).slice(0, contentCharactersMax).toWellFormed() : null;
+  const kept = (value: unknown) => (deps.keepsContents ? textOf(of.redact?.(value) ?? value) : null);
   await insertCall(deps.db, origin, model, {
-    ...{ id, alias: attempt.alias, prompt: kept(JSON.stringify(messages, withoutBytes)), now: deps.clock.now() },
+    ...{ id, alias: attempt.alias, prompt: kept(messages.map(withoutBytes)), now: deps.clock.now() },
     reservedTokens: reserved.prompt + reserved.completion,
     reservedCost: model.prices === undefined ? null : costOf(model.prices, reserved),
   });
   of.onRequest?.();
   const began = performance.now();
   let text = '';
-  let written = '';
+  let written: unknown;
   let firstTextMs: number | undefined;
   const end = async (usage: TokenUsage, outcome: Pick<CallEnd, 'status' | 'errorCode' | 'finishReason'>) => {
     const charged = chargedUsage(usage, tokens);
@@ -151,7 +149,7 @@ async function callOne(
       ...outcome,
       ...{ promptTokens: charged.prompt_tokens, completionTokens: charged.completion_tokens },
       ...{ estimated: charged.estimated ?? false, cost, latencyMs, firstTokenMs },
-      ...{ output: kept(written === '' ? text : written), now: deps.clock.now() },
+      ...{ output: kept(written ?? text), now: deps.clock.now() },
     });
   };
   const onToolCall = (): void => {
@@ -171,7 +169,7 @@ async function callOne(
   return trace(`chat ${model.model}`, { kind: 'client', attributes }, async () => {
     try {
       const completed = await request(deps.registry, attempt, { ...input, tokens }, of.signal, { onText, onToolCall });
-      if (completed.toolCalls.length > 0) written = JSON.stringify({ text, tool_calls: completed.toolCalls });
+      if (completed.toolCalls.length > 0) written = { text, tool_calls: completed.toolCalls };
       await end(completed.usage, { status: 'succeeded', errorCode: null, finishReason: completed.finishReason });
       return completed;
     } catch (error) {
@@ -236,8 +234,13 @@ function takesAttachments({ modalities }: Model, messages: readonly ChatMessage[
 }
 
 /** Records keep what a message says, not the bytes of its files. */
-function withoutBytes(name: string, value: unknown): unknown {
-  return name === 'base64' ? undefined : value;
+function withoutBytes({ attachments, ...message }: ChatMessage) {
+  if (attachments === undefined) return message;
+  return { ...message, attachments: attachments.map(({ base64: _bytes, ...attachment }) => attachment) };
+}
+
+function textOf(value: unknown): string {
+  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, contentCharactersMax).toWellFormed();
 }
 
 /** What a model reports to have written beyond its limit is not charged: the request did not allow it. */

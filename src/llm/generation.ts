@@ -32,8 +32,8 @@ export type GenerationContext = {
   budget: TokenBudget;
   /** For whom the model is called. Without it, the call counts only for the app. */
   origin?: CallOrigin;
-  /** Removes secrets from what the record of the call keeps. */
-  redact?(text: string): string;
+  /** Removes secrets from what the record of the call keeps. Called before anything is written as JSON text. */
+  redact?<T>(value: T): T;
   signal: AbortSignal;
   /** Called when another request begins: the text so far will be replaced by what follows. */
   onRequest?(): void;

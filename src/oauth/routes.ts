@@ -158,7 +158,7 @@ function registerConsentRoutes(api: Api, oauth: OauthService): void {
     audit: 'durable',
     tag,
     summary: 'Allow or refuse what an assistant asks for',
-    description: 'A user has at most 100 connected assistants.',
+    description: 'A user has at most 100 connected assistants. Personal tokens are 403.',
     body: schema.assistantDecisionSchema,
     responses: { 200: ref(schema.assistantDecidedSchema) },
     handler: async ({ caller, body, request }) => {

@@ -8,7 +8,7 @@ import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../lib/ids.ts';
 import { readBase64url } from '../tenancy/base64url.ts';
 import type { Caller, Scope, UserCaller } from '../tenancy/caller.ts';
-import { type Credential, epochOf } from '../tenancy/credential.ts';
+import { type Credential, epochOf, requirePerson } from '../tenancy/credential.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { assistantAreas, coversScopes, intersectScopes, type KeyScope } from '../tenancy/key-scopes.ts';
 import {
@@ -271,6 +271,8 @@ export function createOauthService(deps: OauthDeps) {
       credential: Credential | undefined,
       { request, scopes, allow }: { request: string; allow: boolean; scopes?: KeyScope[] },
     ): Promise<{ url: string; grantId?: string }> {
+      // The connection would outlive the token.
+      requirePerson(credential, 'A personal token cannot connect an assistant. Sign in to decide.');
       const now = clock.now();
       const pending = readPending(secrets, request, caller, now);
       if (!allow) {

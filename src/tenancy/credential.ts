@@ -1,4 +1,5 @@
 import { defined } from '../lib/defined.ts';
+import { AppError } from '../lib/errors.ts';
 import type { Identity } from './caller.ts';
 
 /** The credential of a request, determined once, where it is checked. Digests are in hex. */
@@ -32,6 +33,11 @@ export type Identified = { identity: Identity; credential: Credential | undefine
 /** The session epoch of a user's credential; undefined for other credentials. */
 export function epochOf(credential: Credential | undefined): number | undefined {
   return credential && 'epoch' in credential ? credential.epoch : undefined;
+}
+
+/** Throws 403 for a token that scripts use: what it asks for is only for the person. */
+export function requirePerson(credential: Credential | undefined, message: string): void {
+  if (credential?.kind === 'personal_token') throw new AppError('forbidden', message);
 }
 
 /** Whether the time of the credential is over, as far as the credential itself shows. */

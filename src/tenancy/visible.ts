@@ -126,7 +126,8 @@ export function approvalVisible(db: Db, caller: Caller, alias: string): Fragment
   if (caller.kind !== 'user') return db`false`;
   const { appId, userId } = caller;
   const column = (name: string) => db(`${alias}.${name}`);
-  return db`${inScope(db, caller, alias)} and ${column('excluded_user_id')} is distinct from ${userId} and (
+  return db`${inScope(db, caller, alias)} and ${column('excluded_user_id')} is distinct from ${userId}
+    and ${userId} <> all(${column('excluded_users')}) and (
     ${userId} = any(${column('users')})
     or exists (select 1 from team_memberships m
       where m.app_id = ${appId} and m.user_id = ${userId} and m.team_id = any(${column('teams')}))

@@ -5,17 +5,23 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { PassThrough } from 'node:stream';
+import { createGzip } from 'node:zlib';
 
-type Access = { authorization?: string };
+type Access = {
+  authorization?: string;
+  /** Whether responses are compressed once more, by HTTP. */
+  compresses?: boolean;
+};
 
 /** A repository behind git's own `http-backend`, and what was sent and received. */
-export async function startGitServer({ authorization }: Access = {}) {
+export async function startGitServer({ authorization, compresses = false }: Access = {}) {
   const root = mkdtempSync(join(tmpdir(), 'quarry-git-'));
   const work = join(root, 'repository');
   const traffic = { sent: 0, requests: 0, headers: [] as (string | undefined)[], asked: '' };
-  const git = (...args: string[]) =>
+  const run = (input: string, args: string[]) =>
     execFileSync('git', args, {
-      cwd: work,
+      ...{ cwd: work, input, maxBuffer: 64 * 1024 * 1024 },
       env: {
         PATH: process.env.PATH ?? '',
         HOME: root,
@@ -26,6 +32,9 @@ export async function startGitServer({ authorization }: Access = {}) {
         GIT_COMMITTER_EMAIL: 'a@example.com',
       },
     }).toString();
+  const git = Object.assign((...args: string[]) => run('', args), {
+    withInput: (input: string, ...args: string[]) => run(input, args),
+  });
   mkdirSync(work);
   git('init', '--quiet', '--initial-branch=main');
   git('config', 'uploadpack.allowFilter', 'true');
@@ -66,9 +75,12 @@ export async function startGitServer({ authorization }: Access = {}) {
     });
     let head = Buffer.alloc(0);
     let isBody = false;
+    const body = compresses ? createGzip() : new PassThrough();
+    if (compresses) response.setHeader('content-encoding', 'gzip');
+    body.pipe(response);
     child.stdout.on('data', (chunk: Buffer) => {
       traffic.sent += chunk.length;
-      if (isBody) return void response.write(chunk);
+      if (isBody) return void body.write(chunk);
       head = Buffer.concat([head, chunk]);
       const end = head.indexOf('\r\n\r\n');
       if (end < 0) return;
@@ -78,9 +90,9 @@ export async function startGitServer({ authorization }: Access = {}) {
         if (name === 'Status') response.statusCode = Number.parseInt(value, 10);
         else response.setHeader(name, value);
       }
-      response.write(head.subarray(end + 4));
+      body.write(head.subarray(end + 4));
     });
-    child.on('close', () => response.end());
+    child.on('close', () => body.end());
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -98,7 +98,7 @@ export type ClaimedWork = { run: AutomationRun; claim: string; lease_until: stri
 export type WorkJournalPage = { journal: Array<WorkflowJournalEntry>; after_cursor?: string; };
 export type AppendedWork = { sequence: number; cancel_requested: boolean; lease_until?: string; command_ids: Record<string, string>; entries: Array<WorkflowJournalEntry>; };
 export type ClaimedJournal = { run: string; sequence: number; lease_until: string; journal: Array<WorkflowJournalEntry>; after_cursor?: string; };
-export type Approval = { id: string; status: 'waiting' | 'answered' | 'expired' | 'cancelled'; question: string; form: Record<string, unknown>; expires_at?: string; created_at: string; closed_at?: string; answered_by?: string; app?: string; sandbox?: string; run?: string; automation?: string; node_id?: string; answer?: unknown; users?: Array<string>; teams?: Array<string>; roles?: Array<string>; org?: string; excluded_user?: string; };
+export type Approval = { id: string; status: 'waiting' | 'answered' | 'expired' | 'cancelled'; question: string; form: Record<string, unknown>; expires_at?: string; created_at: string; closed_at?: string; answered_by?: string; app?: string; sandbox?: string; run?: string; automation?: string; node_id?: string; answer?: unknown; users?: Array<string>; teams?: Array<string>; roles?: Array<string>; org?: string; excluded_user?: string; excluded_users?: Array<string>; };
 export type ApprovalLink = { url: string; expires_at: string; };
 export type LinkedApproval = { status: 'waiting' | 'answered' | 'expired' | 'cancelled'; question: string; form: Record<string, unknown>; sent_to: string; expires_at?: string; };
 export type SignedCitations = { statement: { app: string; sandbox: string; verified_at: string; text_digest?: string; quotes: Array<{ text: string; start?: number; end?: number; status: 'exact' | 'normalised' | 'elided' | 'altered' | 'not_found' | 'too_short'; document?: string; source?: string; title?: string; content_hash?: string; version?: number; places?: Array<{ start_byte: number; end_byte: number; start_page?: number; end_page?: number; text: string; boxes?: Array<{ page: number; left: number; top: number; right: number; bottom: number; page_width: number; page_height: number; }>; }>; difference?: Array<{ type: 'same' | 'only_in_quote' | 'only_in_source'; text: string; }>; }>; sentences?: Array<{ start: number; end: number; status: 'quoted' | 'cited' | 'uncited'; }>; }; key_id: string; public_key: string; signature: string; };
@@ -187,10 +187,10 @@ export type CreateThreadMessageResponse = { id: string; thread: string; content:
 export type CreateInstallationRequest = { agent: string; kind: 'webhook/inbound' | 'thread/messages'; };
 export type InstallationPage = Page & { data: Array<Installation>; };
 export type UpdateInstallationRequest = Record<string, never>;
-export type CreateFileRequest = { filename: string; content_type: string; data: string; acl?: AclInput; agent?: string; org?: string; team?: string; user?: string; share?: boolean; };
+export type CreateFileRequest = { filename: string; content_type: string; data: string; acl?: AclInput; agent?: string; org?: string; team?: string; user?: string; share?: boolean; automation_run?: string; };
 export type StoredFilePage = Page & { data: Array<StoredFile>; };
 export type UpdateFileRequest = { filename?: string; provider_metadata?: Record<string, unknown>; share?: boolean; acl?: AclInput; };
-export type CreateFileUploadUrlRequest = { filename: string; content_type: string; size?: number; checksum?: string; expires_in?: number; agent?: string; org?: string; team?: string; user?: string; share?: boolean; };
+export type CreateFileUploadUrlRequest = { filename: string; content_type: string; size?: number; checksum?: string; expires_in?: number; agent?: string; org?: string; team?: string; user?: string; share?: boolean; automation_run?: string; };
 export type UploadPage = Page & { data: Array<Upload>; };
 export type ConfigEntryPage = Page & { data: Array<ConfigEntry>; };
 export type PutConfigRequest = { agent?: string; org?: string; content: string; content_type?: string; if_version?: number; };
@@ -725,7 +725,7 @@ export type Operations = {
   'POST /mcp/{key}': { path: { key: string; }; query: undefined; body: CallAppMcpRequest; result: CallAppMcpResponse };
   'POST /oauth/{key}/token': { path: { key: string; }; query: undefined; body: undefined; result: AssistantToken };
   'POST /oauth/{key}/revoke': { path: { key: string; }; query: undefined; body: undefined; result: RevokeAssistantTokenResponse };
-  'POST /api/v1/files/uploads': { path: undefined; query: { agent?: string; org?: string; team?: string; user?: string; share?: boolean; }; body: undefined; result: StoredFile };
+  'POST /api/v1/files/uploads': { path: undefined; query: { agent?: string; org?: string; team?: string; user?: string; share?: boolean; automation_run?: string; }; body: undefined; result: StoredFile };
   'PUT /api/v1/files/uploads': { path: undefined; query: { token: string; }; body: undefined; result: StoredFile };
   'POST /api/v1/inbound/{token}': { path: { token: string; }; query: undefined; body: undefined; result: PostInboundResponse };
 };

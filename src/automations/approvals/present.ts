@@ -37,6 +37,7 @@ function presentWhole(row: ApprovalRow) {
     users: row.users.map((id) => formatId('user', id)),
     teams: row.teams.map((id) => formatId('team', id)),
     roles: row.roles,
+    ...(row.excludedUsers.length === 0 ? {} : { excluded_users: row.excludedUsers.map((id) => formatId('user', id)) }),
   };
 }
 

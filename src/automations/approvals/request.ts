@@ -59,8 +59,10 @@ export async function prepareApproval(
     id,
     async write(tx, now) {
       const { appId, sandboxId, automationId } = run;
-      const excludedUserId = members.exclude_invoker === true ? run.invokedByUserId : null;
-      const more = { automationId, runId: run.id, ...place, excludedUserId, createdAt: now };
+      const isExcluding = members.exclude_invoker === true;
+      const excludedUserId = isExcluding ? run.invokedByUserId : null;
+      const excludedUsers = isExcluding ? await store.listInvokers(tx, run) : [];
+      const more = { automationId, runId: run.id, ...place, excludedUserId, excludedUsers, createdAt: now };
       const audience = { users, teams, roles, orgId: roles.length > 0 ? orgId : null };
       await store.insertApproval(tx, { appId, id, sandboxId, question, form, ...audience, ...more });
       await announceApproval(tx, run, id, 'approval.requested', {

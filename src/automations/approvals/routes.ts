@@ -106,7 +106,8 @@ function registerLinks(api: Api, { approvals, baseUrl }: { approvals: ApprovalSe
     responses: { 200: ref(linkedApprovalSchema) },
     async handler({ params: given, request, reply }) {
       reply.header('cache-control', 'no-store');
-      if (isBrowser(request)) return reply.redirect(`${baseUrl()}/console/answer/${given.token}`, 303);
+      if (isBrowser(request))
+        return reply.redirect(`${baseUrl()}/console/answer/${encodeURIComponent(given.token)}`, 303);
       const { link, approval } = await approvals.getLinked(given.token);
       return presentLinked(approval, link);
     },

@@ -41,6 +41,11 @@ export const approvalSchema = Type.Object(
     roles: Type.Optional(Type.Array(Type.String(), { description: 'Roles in `org` that may answer.' })),
     org: optionalText('The organisation of `roles`.'),
     excluded_user: optionalText('The user who invoked the run and may not answer.'),
+    excluded_users: Type.Optional(
+      Type.Array(Type.String(), {
+        description: 'All users who may not answer: they invoked the run or one that led to it.',
+      }),
+    ),
   },
   { $id: 'Approval', description: 'A question of a run to people. Those who answer see the question, not the run.' },
 );

@@ -6,7 +6,7 @@ import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
-import type { Credential } from '../../tenancy/credential.ts';
+import { type Credential, requirePerson } from '../../tenancy/credential.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import { requireRoom } from '../../tenancy/room.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
@@ -116,8 +116,7 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
     /** Answers as a user of the audience, or for the app as a developer or a secret key. */
     async answer(caller: Caller, credential: Credential | undefined, id: string, data: unknown): Promise<ApprovalRow> {
       const approval = await get(caller, id);
-      if (credential?.kind === 'personal_token')
-        throw new AppError('forbidden', 'A personal token cannot answer an approval. Sign in to answer.');
+      requirePerson(credential, 'A personal token cannot answer an approval. Sign in to answer.');
       requireWaiting(approval, clock.now());
       return record(approval, data, nameAnswerer(caller), (tx) => store.findApproval(tx, caller, approval.id, true));
     },

@@ -22,7 +22,10 @@ export type ApprovalRow = {
   teams: string[];
   roles: string[];
   orgId: string | null;
+  /** The user who invoked the run. Processes of earlier releases know only this one. */
   excludedUserId: string | null;
+  /** Users who invoked the runs that led to it. */
+  excludedUsers: string[];
   expiresAt: Date | null;
   answer: unknown;
   answeredBy: string | null;
@@ -35,10 +38,10 @@ type NewApproval = Omit<ApprovalRow, 'status' | 'answer' | 'answeredBy' | 'close
 export async function insertApproval(db: Db, row: NewApproval): Promise<void> {
   await db`
     insert into approvals (app_id, id, sandbox_id, automation_id, run_id, node_id, command_id, attempt, question, form, users,
-      teams, roles, org_id, excluded_user_id, expires_at, created_at)
+      teams, roles, org_id, excluded_user_id, excluded_users, expires_at, created_at)
     values (${row.appId}, ${row.id}, ${row.sandboxId}, ${row.automationId}, ${row.runId}, ${row.nodeId}, ${row.commandId},
       ${row.attempt}, ${row.question}, ${JSON.stringify(row.form)}::text::json, ${row.users}::uuid[], ${row.teams}::uuid[],
-      ${row.roles}::text[], ${row.orgId}, ${row.excludedUserId}, ${row.expiresAt}, ${row.createdAt})`;
+      ${row.roles}::text[], ${row.orgId}, ${row.excludedUserId}, ${row.excludedUsers}::uuid[], ${row.expiresAt}, ${row.createdAt})`;
 }
 
 export async function findApproval(db: Db, caller: Caller, id: string, lock = false): Promise<ApprovalRow | undefined> {
@@ -90,6 +93,22 @@ export async function closeApprovals(
     update approvals p set status = c.status, closed_at = ${now}
     from unnest(${closed.map(({ id }) => id)}::uuid[], ${closed.map(({ status }) => status)}::text[]) as c (id, status)
     where p.app_id = ${run.appId} and p.run_id = ${run.id} and p.id = c.id and p.status = 'waiting'`;
+}
+
+/**
+ * The users who invoked a run or one that led to it: the run that started it, the one that it repeats, and the first of
+ * those that started each other through events. A run between them may have acted as somebody else.
+ */
+export async function listInvokers(db: Db, run: { appId: string; id: string }): Promise<string[]> {
+  const rows = await db<{ userId: string }[]>`
+    with recursive led as (
+      select id, parent_run_id, retried_from, tree_id, invoked_by_user_id from automation_runs
+      where app_id = ${run.appId} and id = ${run.id}
+      union
+      select r.id, r.parent_run_id, r.retried_from, r.tree_id, r.invoked_by_user_id
+      from led join automation_runs r on r.app_id = ${run.appId} and r.id in (led.parent_run_id, led.retried_from, led.tree_id))
+    select distinct invoked_by_user_id as user_id from led where invoked_by_user_id is not null`;
+  return rows.map(({ userId }) => userId);
 }
 
 /** The ids among these that exist in the app and the sandbox. */

@@ -448,7 +448,7 @@ class Advance {
         ...{ nodeId: of.node.id, commandId: of.commandId, attempt: of.attempt, signal },
         calls: this.#journal.state.active.get(of.commandId)?.generation,
         redactBeginning: (text) => this.#secretValues.redactBeginning(text),
-        redactText: (text) => this.#secretValues.redact(text).value as string,
+        redact: <T>(value: T) => this.#secretValues.redact(value).value as T,
       },
     };
   }

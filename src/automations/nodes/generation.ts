@@ -28,7 +28,7 @@ export async function generateForRun(
   let hasStarted = false;
   try {
     return await deps.llm.generate(input, {
-      ...{ lane: run.appId, budget: budgetOf(deps, run), signal: attempt.signal, redact: attempt.redactText },
+      ...{ lane: run.appId, budget: budgetOf(deps, run), signal: attempt.signal, redact: attempt.redact },
       origin: originOfRun(run, attempt.nodeId),
       onRequest() {
         hasStarted = true;

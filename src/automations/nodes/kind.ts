@@ -76,7 +76,7 @@ export type GenerationAttempt = {
   calls: Generation | undefined;
   /** See SecretValues. */
   redactBeginning(text: string): { done: string; rest: string };
-  redactText(text: string): string;
+  redact<T>(value: T): T;
 };
 
 /** A change that is ready to be written. */

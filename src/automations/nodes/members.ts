@@ -100,13 +100,31 @@ function giveArguments(
   if (call === undefined) return;
   const given = JSON.parse(call.arguments === '' ? '{}' : call.arguments) as Record<string, unknown>;
   if (node.kind === 'approve') {
-    const text = `${members.question}\n\n${call.name} ${JSON.stringify(given)}`;
-    members.question = text.slice(0, limits.approvalQuestionCharactersMax).toWellFormed();
+    members.question = `${members.question}\n\n${call.name} ${visibleJson(given)}`;
     shown.question = members.question;
+    const charactersMax = limits.approvalQuestionCharactersMax;
+    // Nobody approves what they are not shown.
+    if (String(members.question).length > charactersMax)
+      throw new NodeFailure(
+        'arguments_too_long',
+        `People must approve this call, and are shown at most ${charactersMax} characters of it: its arguments are longer.`,
+      );
     return;
   }
   const member = node.kind === 'run_automation' ? 'payload' : 'arguments';
   for (const each of [members, shown]) each[member] = { ...given, ...(each[member] as Record<string, unknown>) };
+}
+
+/** JSON in which every character can be seen: some change the order of others, or how they look. */
+function visibleJson(value: unknown): string {
+  return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, escapeUnits);
+}
+
+function escapeUnits(character: string): string {
+  return Array.from({ length: character.length }, (_, at) => {
+    const unit = character.charCodeAt(at).toString(16).padStart(4, '0');
+    return `\\u${unit}`;
+  }).join('');
 }
 
 /** The stored state of a fan-out: its items. JSONata returns a list of one as a single value. */

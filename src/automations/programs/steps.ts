@@ -77,7 +77,8 @@ function dueAt({ seconds, until }: WorkerEntry, index: number, now: Date): Date 
     throw invalidField(`entries.${index}.seconds`, 'or until must be given, and not both');
   if (seconds !== undefined) return new Date(now.getTime() + seconds * 1_000);
   const time = new Date(until ?? '');
-  if (Number.isNaN(time.getTime())) throw invalidField(`entries.${index}.until`, 'must be an ISO 8601 time');
+  // No timer is older than the times that the database can store.
+  if (!(time.getTime() >= 0)) throw invalidField(`entries.${index}.until`, 'must be an ISO 8601 time after 1970');
   if (time.getTime() > now.getTime() + programLimits.sleepSecondsMax * 1_000)
     throw invalidField(`entries.${index}.until`, 'must be within 366 days');
   return time;

@@ -48,7 +48,7 @@ export class OutputWriter {
 
   /** Stores the rest. Resolves when everything is written. */
   async end(): Promise<void> {
-    const last = this.#of.redactText(this.#rest);
+    const last = this.#of.redact(this.#rest);
     this.#rest = '';
     if (last !== '') this.#add({ kind: 'text', text: last });
     this.#add({ kind: 'ended', text: '' });

@@ -74,11 +74,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     return automation;
   }
 
-  async function checkInvocation(
-    caller: Caller,
-    automation: AutomationRow,
-    input: NonNullable<Static<typeof invokeSchema>>,
-  ): Promise<void> {
+  async function checkInvocation(automation: AutomationRow, input: { payload?: unknown }): Promise<void> {
     if (automation.type !== 'invoked')
       throw new AppError('invalid_parameters', `An automation of type ${automation.type} cannot be invoked.`);
     requireRunning(automation);
@@ -86,10 +82,18 @@ export function createRunService({ db, clock, secrets, expressions, automations,
     if (Buffer.byteLength(JSON.stringify(payload)) > payloadBytesMax)
       throw invalidField('payload', `must be at most ${payloadBytesMax} bytes`);
     await checkPayload(automation, payload);
-    for (const [name, agentId] of Object.entries(input.participants ?? {})) {
-      const agent = await findAgentById(db, caller, agentId);
-      if (!agent) throw unknownReference(`participants.${name}`);
+  }
+
+  /** The agents that an invocation names, whichever alias of the prefix it uses. */
+  async function readParticipants(caller: Caller, named: Record<string, string>): Promise<Record<string, string>> {
+    const participants: [name: string, agent: string][] = [];
+    for (const [name, text] of Object.entries(named)) {
+      const field = `participants.${name}`;
+      const agent = await findAgent(db, caller, fieldId('agent', field, text));
+      if (!agent) throw unknownReference(field);
+      participants.push([name, formatId('agent', agent.id)]);
     }
+    return Object.fromEntries(participants);
   }
 
   async function checkPayload(automation: AutomationRow, payload: unknown): Promise<void> {
@@ -239,10 +243,10 @@ export function createRunService({ db, clock, secrets, expressions, automations,
         const held = await findInvocation(db, caller, automation, key);
         if (held) return getInvokedRun(db, caller, held, digest);
       }
-      await checkInvocation(caller, automation, input);
+      await checkInvocation(automation, input);
       const run = newRun(automation, {
         payload: input.payload ?? {},
-        participants: input.participants ?? null,
+        participants: input.participants ? await readParticipants(caller, input.participants) : null,
         ...invokedBy(caller),
         ...chooseIdentity(automation, invokedBy(caller)),
       });
@@ -277,7 +281,7 @@ export function createRunService({ db, clock, secrets, expressions, automations,
       const automation = await getInvocable(caller, input.automation);
       requireInvokeAuth(caller, automation);
       const payload = (input.payload ?? {}) as Record<string, unknown>;
-      await checkInvocation(caller, automation, { payload });
+      await checkInvocation(automation, { payload });
       if (parent.depth + 1 > graphLimits.runDepthMax)
         throw new AppError('conflict', `Runs may start other runs at most ${graphLimits.runDepthMax} levels deep.`);
       const run = newRun(automation, {
@@ -367,13 +371,4 @@ const hasNoStream =
 function readSearch(text: string): NonNullable<RunFilter['search']> {
   const runId = parseId('automationRun', text);
   return runId === undefined ? { text } : { runId };
-}
-
-async function findAgentById(db: Db, caller: Caller, text: string) {
-  try {
-    return await findAgent(db, caller, pathId('agent', text));
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'not_found') return undefined;
-    throw error;
-  }
 }

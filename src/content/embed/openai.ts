@@ -1,6 +1,7 @@
 import type { Dispatcher } from 'undici';
 import { trace } from '../../tracing/trace.ts';
 import type { Resolver } from '../fetch/resolver.ts';
+import { isCount } from '../models/llm/messages.ts';
 import {
   isRecord,
   openServiceAgent,
@@ -191,7 +192,7 @@ export function readTokens(data: unknown): number | undefined {
 }
 
 function countOf(value: unknown): number | undefined {
-  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+  return isCount(value) ? value : undefined;
 }
 
 function isTimeout(error: unknown): boolean {

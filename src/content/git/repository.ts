@@ -40,6 +40,14 @@ export type RepositoryFile = { path: string; blob: string };
 const programPath = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
 const connectionsMax = 10_000;
 const messageCharactersMax = 2_000;
+/** What a host may make git list: names of branches, the bytes of a path, and files, whether they are wanted or not. */
+const refsBytesMax = 1024 * 1024;
+const pathBytesMax = 64 * 1024;
+const filesListedMax = 2_000_000;
+/** The private memory of a git process: contents that unpack to more than they were sent in end it. */
+const memoryKb = 2 * 1024 * 1024;
+/** How much more room than they were sent in contents may take on disk. */
+const unpackedFactor = 2;
 /** A directory that a killed process left is deleted after this time. */
 const leftMs = 6 * 3_600_000;
 
@@ -54,6 +62,8 @@ export class Repository {
   readonly #passage: Passage;
   readonly #signal: AbortSignal;
   readonly #deadline: AbortSignal;
+  /** The packs that have been fetched, and their bytes. */
+  readonly #packs = new Map<string, number>();
 
   private constructor(options: RepositoryOptions, directory: string, proxy: ForwardProxy) {
     this.#options = options;
@@ -76,7 +86,7 @@ export class Repository {
   /** The commit that a branch points to; without a branch, the default one. */
   async findCommit(branch: string | undefined): Promise<string> {
     const ref = branch === undefined ? 'HEAD' : `refs/heads/${branch}`;
-    const listed = await this.#text(['ls-remote', '--', this.#options.url, ref]);
+    const listed = (await this.#bytes(['ls-remote', '--', this.#options.url, ref], '', refsBytesMax)).toString();
     const commit = /^([0-9a-f]{40,64})\t/m.exec(listed)?.[1];
     if (commit !== undefined) return commit;
     throw new GitError('fetch_failed', branch === undefined ? 'The repository is empty.' : 'There is no such branch.');
@@ -95,45 +105,43 @@ export class Repository {
       await this.#text(['config', name, value]);
     const ref = branch === undefined ? 'HEAD' : `refs/heads/${branch}`;
     const wanted = `+${ref}:refs/heads/pulled`;
-    await this.#text(['fetch', '--quiet', '--depth=1', '--filter=blob:none', '--no-tags', 'origin', wanted]);
+    await this.#fetch(['--depth=1', '--filter=blob:none', '--no-tags', 'origin', wanted]);
   }
 
-  /** The files of the commit, as git lists them: a tree of any size takes little memory. */
+  /**
+   * The files of the commit, as git lists them: a tree of any size takes little memory. A few directories that contain
+   * each other many times have more files than any program could list.
+   */
   async *listFiles(): AsyncGenerator<RepositoryFile> {
-    const child = this.#start(['ls-tree', '-r', '-z', '--full-tree', 'refs/heads/pulled']);
-    child.stdin.end();
     let rest: Buffer = Buffer.alloc(0);
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
+    let listed = 0;
+    for await (const chunk of this.#read(['ls-tree', '-r', '-z', '--full-tree', 'refs/heads/pulled'])) {
       const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
       let from = 0;
       for (let end = bytes.indexOf(0); end >= 0; end = bytes.indexOf(0, from)) {
         const found = readTreeLine(bytes.subarray(from, end).toString());
         if (found) yield found;
         from = end + 1;
+        listed += 1;
+        if (listed > filesListedMax) throw tooLarge(`The repository has more than ${filesListedMax} files.`);
       }
       rest = bytes.subarray(from);
+      if (rest.length > pathBytesMax) throw tooLarge(`A path of the repository has more than ${pathBytesMax} bytes.`);
     }
-    await this.#ended(child, ['ls-tree']);
   }
 
-  /** Fetches these contents in one request, and reads those of at most `sizeMax` bytes; the others are undefined. */
-  async readBlobs(blobs: string[], sizeMax: number): Promise<Map<string, Buffer | undefined>> {
-    const names = [...new Set(blobs)];
-    const lines = `${names.join('\n')}\n`;
-    const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head', '--recurse-submodules=no', '--filter=blob:none'];
-    await this.#text(['-c', 'fetch.negotiationAlgorithm=noop', 'fetch', ...quiet, 'origin', '--stdin'], lines);
-    const sizes = new Map(
-      (await this.#text(['cat-file', '--batch-check'], lines))
-        .split('\n')
-        .map((line) => line.split(' '))
-        .map(([name = '', , size = '']) => [name, Number(size)] as const),
-    );
-    const read = new Map<string, Buffer | undefined>();
-    for (const name of names) {
-      const size = sizes.get(name);
-      read.set(name, size !== undefined && size <= sizeMax ? await this.#bytes(['cat-file', 'blob', name]) : undefined);
-    }
-    return read;
+  /** Fetches these contents in one request. Returns the size of each, in bytes. */
+  async fetchBlobs(blobs: string[]): Promise<Map<string, number>> {
+    const lines = `${[...new Set(blobs)].join('\n')}\n`;
+    const options = ['--no-tags', '--no-write-fetch-head', '--recurse-submodules=no', '--filter=blob:none'];
+    await this.#fetch([...options, 'origin', '--stdin'], lines);
+    const sizes = (await this.#text(['cat-file', '--batch-check'], lines)).split('\n').map((line) => line.split(' '));
+    return new Map(sizes.map(([name = '', , size = '']) => [name, Number(size)]));
+  }
+
+  /** Reads contents that were fetched, which are held in memory. */
+  readBlob(name: string): Promise<Buffer> {
+    return this.#bytes(['cat-file', 'blob', name]);
   }
 
   async close(): Promise<void> {
@@ -142,19 +150,50 @@ export class Repository {
     await rm(this.#directory, { recursive: true, force: true, maxRetries: 3 });
   }
 
+  /** Fetches objects. A host may compress what it sends once more, so what they take on disk is bounded too. */
+  async #fetch(args: string[], input = ''): Promise<void> {
+    await this.#text(['-c', 'fetch.negotiationAlgorithm=noop', 'fetch', '--quiet', ...args], input);
+    const packs = join(this.#directory, 'objects', 'pack');
+    for (const name of await readdir(packs))
+      if (!this.#packs.has(name)) this.#packs.set(name, (await stat(join(packs, name))).size);
+    const bytes = [...this.#packs.values()].reduce((sum, size) => sum + size, 0);
+    if (bytes > this.#options.bytesMax * unpackedFactor) throw this.#exceeded();
+  }
+
   async #text(args: string[], input = ''): Promise<string> {
     return (await this.#bytes(args, input)).toString();
   }
 
-  async #bytes(args: string[], input = ''): Promise<Buffer> {
+  async #bytes(args: string[], input = '', bytesMax = Number.POSITIVE_INFINITY): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    for await (const chunk of this.#read(args, input)) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > bytesMax) throw tooLarge(`The host lists more than ${bytesMax} bytes of names.`);
+    }
+    return Buffer.concat(chunks);
+  }
+
+  /** What git writes. It ends with its reader. */
+  async *#read(args: string[], input = ''): AsyncGenerator<Buffer> {
     const child = this.#start(args);
     // A process that ends early closes its input.
     child.stdin.on('error', () => {});
     child.stdin.end(input);
-    const chunks: Buffer[] = [];
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) chunks.push(chunk);
-    await this.#ended(child, args);
-    return Buffer.concat(chunks);
+    try {
+      yield* child.stdout as AsyncIterable<Buffer>;
+      await this.#ended(child, args);
+    } finally {
+      child.stop();
+    }
+  }
+
+  #exceeded(): GitError {
+    const { bytesMax } = this.#options;
+    return tooLarge(
+      `The repository is larger than ${bytesMax} bytes as received. Raise max_megabytes, or choose fewer files with include_paths.`,
+    );
   }
 
   #start(args: string[]): Running {
@@ -162,7 +201,7 @@ export class Repository {
     const { url } = this.#proxy;
     const { username, password } = this.#passage;
     const proxy = url.replace('://', `://${username}:${password}@`);
-    const child = spawn('git', args, {
+    const child = spawn('/bin/sh', ['-c', bounded(this.#options.bytesMax), 'git', ...args], {
       cwd: this.#directory,
       env: gitEnvironment(this.#directory, proxy, this.#options.url, this.#options.authorization),
       // Its own group: the helper that speaks HTTP ends with it.
@@ -173,7 +212,7 @@ export class Repository {
       message = (message + chunk.toString()).slice(-messageCharactersMax);
     });
     const stop = () => {
-      if (child.pid !== undefined && child.exitCode === null) killGroup(child.pid);
+      if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) killGroup(child.pid);
     };
     this.#signal.addEventListener('abort', stop, { once: true });
     const ended = new Promise<number | null>((resolve, reject) => {
@@ -181,7 +220,7 @@ export class Repository {
       child.on('close', resolve);
     }).finally(() => this.#signal.removeEventListener('abort', stop));
     ended.catch(() => {});
-    return Object.assign(child, { ended, said: () => message });
+    return Object.assign(child, { ended, stop, said: () => message });
   }
 
   async #ended(child: Running, args: string[]): Promise<void> {
@@ -189,16 +228,29 @@ export class Repository {
     if (code === 0) return;
     this.#options.signal.throwIfAborted();
     if (this.#deadline.aborted) throw new GitError('timeout', 'Reading the repository took too long.');
-    if (this.#passage.isExceeded())
-      throw new GitError(
-        'repository_too_large',
-        `The repository is larger than ${this.#options.bytesMax} bytes as received. Raise max_megabytes, or choose fewer files with include_paths.`,
-      );
+    if (this.#passage.isExceeded() || /File too large/i.test(child.said())) throw this.#exceeded();
+    if (/out of memory|cannot allocate/i.test(child.said()))
+      throw tooLarge('The repository takes too much memory to read.');
     throw new GitError('fetch_failed', describe(child.said()), new Error(`git ${args[0]}: ${child.said()}`));
   }
 }
 
-type Running = ChildProcessWithoutNullStreams & { ended: Promise<number | null>; said: () => string };
+function tooLarge(message: string): GitError {
+  return new GitError('repository_too_large', message);
+}
+
+/**
+ * Starts git with bounds of the system: on its memory, and on each file that it writes, in blocks of 512 bytes. Where a
+ * system does not know a bound, git runs without it.
+ */
+function bounded(bytesMax: number): string {
+  const blocks = Math.ceil((bytesMax * unpackedFactor) / 512);
+  const bounds = [`-d ${memoryKb}`, `-f ${blocks}`, '-c 0'].map((bound) => `ulimit ${bound} 2>/dev/null;`);
+  // A file beyond its bound is then an error of git, and no signal that ends it without a word.
+  return `trap '' XFSZ; ${bounds.join(' ')} exec git "$@"`;
+}
+
+type Running = ChildProcessWithoutNullStreams & { ended: Promise<number | null>; stop(): void; said(): string };
 
 /** The version of the installed git; undefined if there is none. */
 export async function findGit(): Promise<string | undefined> {
@@ -222,6 +274,7 @@ function gitEnvironment(home: string, proxy: string, url: string, authorization:
     ['core.hooksPath', '/dev/null'],
     ['core.bigFileThreshold', '1m'],
     ['credential.helper', ''],
+    ['core.packedGitLimit', '256m'],
     ['gc.auto', '0'],
     ['maintenance.auto', 'false'],
     ['pack.threads', '1'],

@@ -55,6 +55,7 @@ const headers: Record<string, Header> = {
   },
   'RateLimit-Remaining': { description: 'Remaining requests.', schema: seconds },
   'RateLimit-Reset': { description: 'Seconds until the next request is allowed.', schema: seconds },
+  'WWW-Authenticate': { description: 'How to authenticate: `Bearer`.', schema: text },
   'X-Request-Id': { description: 'Identifies the request in the log of the server.', schema: text },
 };
 
@@ -338,6 +339,7 @@ function statusesNamed(description: string): number[] {
 
 function errorResponse(status: number, description: string, schema: string): Response {
   const more = {
+    401: ['X-Request-Id', 'WWW-Authenticate'],
     416: ['X-Request-Id', 'Content-Range'],
     429: ['X-Request-Id', 'Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
     409: ['X-Request-Id', 'Retry-After'],

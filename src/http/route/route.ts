@@ -15,7 +15,7 @@ import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency-key.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { Protocol } from './protocols.ts';
-import { checkBody, jsonBytes, namedSchemas } from './validation.ts';
+import { checkBody, compileCheck, jsonBytes, namedSchemas } from './validation.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -98,7 +98,7 @@ type RouteDefinition<C, P extends TSchema, Q extends TSchema, B extends TSchema>
   keyAsBearer?: boolean;
   /** The schema of the route's errors if they do not have the usual shape. It has an `$id`. */
   errors?: TSchema & { $id?: string };
-  /** Returns the WWW-Authenticate header for a 401. */
+  /** Returns the WWW-Authenticate header for a 401. By default `Bearer`. */
   challenge?: (request: FastifyRequest) => string;
   /** Of a public route with a credential of its own: throws unless the headers have it, before the body is read. */
   admit?: (request: FastifyRequest) => void;
@@ -248,7 +248,7 @@ export class Api {
         method,
         url: path,
         ...(admit === undefined ? {} : { onRequest: async (request: FastifyRequest) => admit(request) }),
-        ...(definition.uncheckedQuery ? { validatorCompiler: () => () => true } : {}),
+        ...(definition.uncheckedQuery ? { validatorCompiler: checkOnlyBody } : {}),
         config: {
           access,
           operationId,
@@ -346,6 +346,11 @@ function modeOf<B>(definition: Repeatable<B>, body: B): IdempotencyMode {
 function documentedMode<B>({ idempotency, rateGroup }: Repeatable<B>): IdempotencyMode {
   if (typeof idempotency === 'function') return 'kept';
   return idempotency ?? (rateGroup === 'search' ? 'repeated' : 'kept');
+}
+
+/** The check of the parts of a request to a route that checks its query itself. */
+function checkOnlyBody(part: Parameters<typeof compileCheck>[0]) {
+  return part.httpPart === 'body' ? compileCheck(part) : () => true;
 }
 
 function defaultBudget(access: Access, { body }: { body?: TSchema }): BodyBudget {

@@ -208,7 +208,7 @@ export async function dropUnusedLanguages(tx: Transaction, key: SourceKey): Prom
   await tx`
     update knowledge_indexes i set languages = array(
       select u.language from unnest(i.languages) with ordinality u (language, place)
-      where exists (select from knowledge_documents d where d.app_id = i.app_id and d.source_id = i.source_id
+      where exists (select from knowledge_documents d where d.app_id = ${key.appId} and d.source_id = i.source_id
         and d.language = u.language and d.acl_id is null and d.chunk_count > 0)
       order by u.place)
     where i.app_id = ${key.appId} and i.source_id = ${key.sourceId}`;

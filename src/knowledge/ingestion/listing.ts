@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import type { Transaction } from '../../db/database.ts';
+import { storableText } from '../../db/text.ts';
 import { usePages } from '../../tenancy/quotas.ts';
 import { groupWrites, removeDocument } from '../index/indexing.ts';
 import type { SourceKey } from '../index/store.ts';
@@ -12,12 +14,12 @@ import { listPullRemovals } from './store.ts';
 
 /** What a listing says about a document. It is read only if its version has changed. */
 type ListedEntry = {
-  /** Unique in the source. */
+  /** Unique in the source. From `listedName`, like the version. */
   id: string;
   version: string;
   url: string | null;
   title: string | null;
-  metadata: Record<string, unknown>;
+  metadata: Record<string, string>;
   /** Undefined if it disappeared since it was listed. Throws ParseError or FetchError. */
   read(): Promise<ReadEntry | undefined>;
 };
@@ -27,6 +29,15 @@ type ReadEntry = Pick<Input, 'bytes' | 'isText' | 'filename' | 'contentType'>;
 const deletionsPerTransaction = 20;
 /** No more entries are fetched before these bytes are written. */
 const togetherBytesMax = 1024 * 1024;
+
+const nameCharactersMax = 500;
+
+/** What another system names a document, as it can be stored and indexed: a long name by its digest. */
+export function listedName(text: string): string {
+  return text.length > nameCharactersMax
+    ? `sha256:${createHash('sha256').update(text).digest('hex')}`
+    : storableText(text);
+}
 
 /** An entry whose bytes have been fetched. */
 type EntryReading = { entry: ListedEntry; bytes: number; work: Promise<PreparedInput> };
@@ -99,7 +110,10 @@ export class ListingPull {
     try {
       const read = await entry.read();
       if (read === undefined) return undefined;
-      const { title, metadata, url: sourceUrl } = entry;
+      const { title, url: sourceUrl } = entry;
+      const metadata = Object.fromEntries(
+        Object.entries(entry.metadata).map(([name, value]) => [name, storableText(value)]),
+      );
       const input = { ...read, title, metadata, sourceUrl, documentId: old ?? null, fileId: null };
       const { work } = startReading(entry, () => this.#run.prepare(this.#source, input));
       return { entry, bytes: read.bytes.length, work };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { GitError, Repository, type RepositoryFile } from '../../content/git/repository.ts';
-import { ListingPull } from '../ingestion/listing.ts';
+import { ListingPull, listedName } from '../ingestion/listing.ts';
 import * as listing from '../ingestion/listing-store.ts';
 import { describeFailure, documentBytesMax } from '../ingestion/prepare.ts';
 import type { IngestionRun } from '../ingestion/run.ts';
@@ -17,11 +17,10 @@ const megabytesDefault = 500;
 const megabytesMax = 10_000;
 const timeoutMs = 60 * 60_000;
 const filesPerPage = 500;
-/** Contents that are fetched in one request and held in memory until they are written. */
+/** Contents that are fetched in one request. Each is in memory only while it is read and written. */
 const blobsPerRequest = 50;
 /** Contents that are known to be too large, which no later pull fetches again. */
 const tooLargeMax = 10_000;
-const externalIdCharactersMax = 500;
 const patterns = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: 100, description }));
 
 const payloadSchema = Type.Object({
@@ -115,7 +114,7 @@ async function pullBranch(run: IngestionRun, source: SourceRow, repository: Repo
   await requireFewFiles(repository, given);
   const large: LargeContents = { known: new Set(before.too_large), found: new Set() };
   for await (const page of pagesOf(matching(repository, given))) {
-    const entries = page.map((file) => ({ ...file, id: idOf(file.path), version: file.blob }));
+    const entries = page.map((file) => ({ ...file, id: listedName(file.path), version: file.blob }));
     const changed = await pull.findChanged(entries);
     for (let at = 0; at < changed.length; at += blobsPerRequest)
       await writeFiles(pull, repository, changed.slice(at, at + blobsPerRequest), large);
@@ -149,17 +148,17 @@ async function writeFiles(
   { known, found }: LargeContents,
 ): Promise<void> {
   const unread = files.map(({ blob }) => blob).filter((blob) => !known.has(blob));
-  const contents = unread.length === 0 ? new Map() : await repository.readBlobs(unread, documentBytesMax);
-  for (const { blob } of files) if (contents.get(blob) === undefined) found.add(blob);
+  const sizes = unread.length === 0 ? new Map<string, number>() : await repository.fetchBlobs(unread);
+  const fits = (blob: string) => (sizes.get(blob) ?? Number.POSITIVE_INFINITY) <= documentBytesMax;
+  for (const { blob } of files) if (!fits(blob)) found.add(blob);
   await pull.write(
     files.map(({ id, version, path, blob }) => {
       const filename = path.slice(path.lastIndexOf('/') + 1);
       return {
         ...{ id, version, url: null, title: filename, metadata: { path } },
         async read() {
-          const bytes = contents.get(blob);
-          if (bytes === undefined) throw Object.assign(new Error('too large'), { name: 'BlobTooLarge' });
-          return { bytes, isText: false, filename, contentType: null };
+          if (!fits(blob)) throw Object.assign(new Error('too large'), { name: 'BlobTooLarge' });
+          return { bytes: await repository.readBlob(blob), isText: false, filename, contentType: null };
         },
       };
     }),
@@ -202,10 +201,6 @@ function matcherOf(pattern: string): (path: string) => boolean {
     }
     return at + last.length <= path.length;
   };
-}
-
-function idOf(path: string): string {
-  return path.length > externalIdCharactersMax ? `sha256:${hashOf(path)}` : path;
 }
 
 /** Hosts take a token as the password of any name. */

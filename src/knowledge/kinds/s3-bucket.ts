@@ -3,7 +3,7 @@ import type { BucketObject } from '../../blob/guarded-s3.ts';
 import { openGuardedS3 } from '../../blob/open.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import { AddOnMissing } from '../../lib/add-ons.ts';
-import { ListingPull } from '../ingestion/listing.ts';
+import { ListingPull, listedName } from '../ingestion/listing.ts';
 import { describeFailure, documentBytesMax } from '../ingestion/prepare.ts';
 import type { IngestionRun } from '../ingestion/run.ts';
 import type { IngestionError } from '../ingestion/store.ts';
@@ -102,22 +102,27 @@ async function pullObjects(
   const most = given.max_files ?? objectsDefault;
   let objects = 0;
   for await (const page of bucket.list(given.prefix ?? '')) {
-    objects += page.length;
+    // A page without objects counts like one object, so that every listing ends.
+    objects += Math.max(1, page.length);
     if (objects > most) {
       const message = `The bucket has more than ${most} objects. Raise max_files, or choose fewer with prefix.`;
       return { code: 'repository_too_large', message };
     }
-    const changed = await pull.findChanged(page.map((each) => ({ ...each, id: each.key })));
+    const changed = await pull.findChanged(listed(page));
     await pull.write(changed.map((object) => entryOf(bucket, object)));
   }
   await pull.deleteUnlisted();
   return undefined;
 }
 
-function entryOf(bucket: Bucket, { key, size, version }: BucketObject) {
+function listed(page: BucketObject[]) {
+  return page.map((object) => ({ ...object, id: listedName(object.key), version: listedName(object.version) }));
+}
+
+function entryOf(bucket: Bucket, { id, key, size, version }: BucketObject & { id: string }) {
   const filename = key.slice(key.lastIndexOf('/') + 1);
   return {
-    ...{ id: key, version, url: null, title: filename, metadata: { key } },
+    ...{ id, version, url: null, title: filename, metadata: { key } },
     async read() {
       if (size > documentBytesMax)
         throw new FetchError('too_large', `A document can have at most ${documentBytesMax} bytes.`);

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { type FeedEntry, type FeedFile, feedLimits } from '../../content/feed-file.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import type { FetchResponse } from '../../content/fetch/guarded-fetch.ts';
-import { ListingPull } from '../ingestion/listing.ts';
+import { ListingPull, listedName } from '../ingestion/listing.ts';
 import * as listing from '../ingestion/listing-store.ts';
 import { describeFailure } from '../ingestion/prepare.ts';
 import type { IngestionRun } from '../ingestion/run.ts';
@@ -19,7 +19,6 @@ const pageTimeoutMs = 15_000;
 const pagesCheckedMax = 50;
 const expiredPerStep = 100;
 const dayMs = 24 * 3_600_000;
-const externalIdCharactersMax = 500;
 
 const payloadSchema = Type.Object({
   url,
@@ -126,7 +125,7 @@ async function readStart(response: FetchResponse): Promise<{ bytes: Buffer; isCu
 async function takeEntries(pull: ListingPull, entries: FeedEntry[]): Promise<void> {
   const named = new Map(
     entries.map((entry) => {
-      const id = entry.id.length > externalIdCharactersMax ? `sha256:${hashOf(entry.id)}` : entry.id;
+      const id = listedName(entry.id);
       return [id, { ...entry, id, version: hashOf(JSON.stringify([entry.title, entry.text, entry.url])) }] as const;
     }),
   );

@@ -45,6 +45,10 @@ type Plan = {
   hits: SearchHit[];
   files: Files;
   passages: Passage[];
+  /** What the response shows of the search. */
+  shown: { hits: SearchHit[]; files: Files } | undefined;
+  /** The documents that it rests on: those that the model reads here, or has read, and those that are shown. */
+  documentIds: string[];
   messages: ChatMessage[];
   draft: OpenAiResponse;
 };
@@ -114,7 +118,11 @@ export function createResponseService(deps: ResponseDeps) {
     const system = passages.length === 0 ? own : [instruct(passages, rules === '' ? undefined : rules)];
     const id = newUuid();
     const draft = presentDraft(id, given, model ?? llm.operator.default ?? '', clock.now());
-    return { ...{ id, input, previous, query, hits, files, passages, draft }, messages: [...system, ...conversation] };
+    const shown = given.include?.includes('file_search_call.results') ? { hits, files } : undefined;
+    const read = [...passages, ...(shown?.hits ?? [])].map(({ row }) => row.documentId);
+    const documentIds = [...new Set([...read, ...previous.flatMap((row) => row.documentIds)])];
+    const found = { query, hits, files, passages, shown, documentIds };
+    return { ...{ id, input, previous, draft }, ...found, messages: [...system, ...conversation] };
   }
 
   async function requireRoomFor(tx: Parameters<typeof requireRoom>[0], caller: Caller): Promise<void> {
@@ -133,7 +141,7 @@ export function createResponseService(deps: ResponseDeps) {
 
   async function keep(
     caller: Caller,
-    { id, input, previous, passages }: Plan,
+    { id, input, previous, documentIds }: Plan,
     response: OpenAiResponse,
   ): Promise<void> {
     const createdAt = clock.now();
@@ -143,7 +151,7 @@ export function createResponseService(deps: ResponseDeps) {
         ...{ appId: caller.appId, sandboxId: caller.sandboxId, id, input, response, createdAt },
         userId: caller.kind === 'user' ? caller.userId : null,
         previousId: previous.at(-1)?.id ?? null,
-        documentIds: [...new Set(passages.map(({ row }) => row.documentId))],
+        documentIds,
         expiresAt: new Date(createdAt.getTime() + responseLimits.daysKept * dayMs),
       });
     });
@@ -155,10 +163,9 @@ export function createResponseService(deps: ResponseDeps) {
     /** Writes a response, and stores it unless the caller declines. */
     async create(caller: Caller, given: ResponseInput, reader: ResponseReader): Promise<OpenAiResponse> {
       const planned = await plan(caller, given);
-      const { draft, hits, files, passages, previous, query } = planned;
+      const { draft, shown, passages, query, documentIds } = planned;
       const { events } = reader;
-      reader.onFound([...passages.map(({ row }) => row.documentId), ...previous.flatMap((row) => row.documentIds)]);
-      const shown = given.include?.includes('file_search_call.results') ? { hits, files } : undefined;
+      reader.onFound(documentIds);
       const call = query === undefined ? undefined : searchCallItem(planned.id, query, shown);
       await events?.begin(draft);
       if (call !== undefined) await events?.search(call);

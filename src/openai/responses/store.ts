@@ -14,7 +14,7 @@ export type ResponseRow = {
   previousId: string | null;
   input: InputMessage[];
   response: OpenAiResponse;
-  /** The documents whose passages the model has read. */
+  /** The documents whose passages the model has read, also for the responses that it continues, or that are shown. */
   documentIds: string[];
   createdAt: Date;
   expiresAt: Date;

@@ -4,6 +4,7 @@ import { AutomationsClient, entryTypes, graphOf, type Run } from '../../support/
 import { codeOf, completed, ProgramWorker, programOf, started } from '../../support/programs.ts';
 import type { TestUser } from '../../support/provisioner.ts';
 import { type ErrorBody, sendRequest, startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 const server = await startTestServer();
 after(() => server.close());
@@ -125,6 +126,35 @@ test('the invoker may be excluded', async () => {
   await client.waitForEnd(run);
 });
 
+test('who invoked a run that led to another is excluded there too, whomever the runs act as', async () => {
+  const create = async (node: object, more: object = {}) => {
+    const made = await client.createAutomation({ workflow: graphOf({ id: 'node', ...node }), ...more });
+    return made.id;
+  };
+  const users = [people.boss.id, people.member.id];
+  const child = await create({ kind: 'approve', question: 'May they?', users, exclude_invoker: true });
+  await create(
+    { kind: 'approve', question: 'May they?', users, exclude_invoker: true },
+    { type: 'trigger', trigger: 'asked' },
+  );
+  for (const runAs of [{}, { run_as_user: people.boss.id }])
+    for (const node of [
+      { kind: 'run_automation', automation: child },
+      { kind: 'emit_event', name: 'asked' },
+    ]) {
+      const parent = await create(node, runAs);
+      await as(people.member, 'POST', `/automations/${parent}/invoke`, {});
+      let asked: Approval | undefined;
+      await until(async () => {
+        asked = (await client.call<{ data: Approval[] }>('GET', '/approvals')).body.data[0];
+        return asked !== undefined;
+      });
+      assert.ok(asked);
+      assert.equal((await answerAs(people.member, asked)).status, 404, JSON.stringify([runAs, node]));
+      assert.equal((await client.call('POST', `/approvals/${asked.id}/answer`, { data: { ok: true } })).status, 200);
+    }
+});
+
 test('the answer must match the form', async () => {
   const form = { type: 'object', required: ['account'], properties: { account: { type: 'string', enum: ['a', 'b'] } } };
   const { run, approval } = await ask({ users: [people.boss.id], form });
@@ -228,6 +258,16 @@ test('a link shows the form and answers once, and the journal names its holder',
   const page = await sendRequest(server.baseUrl, 'GET', path, { headers: { accept: 'text/html' } });
   assert.equal(page.status, 303);
   assert.match(page.headers.get('location') ?? '', /\/console\/answer\//);
+  // No token leads a browser to another page, or breaks the response.
+  for (const [token, sent] of [
+    ['%0d%0aset-cookie:a=b', '%0D%0Aset-cookie%3Aa%3Db'],
+    ['%E4%B8%80', '%E4%B8%80'],
+    ['..%2F..%2Fcontent', '..%2F..%2Fcontent'],
+  ] as const) {
+    const at = `/api/v1/approval_links/${token}`;
+    const { status, headers } = await sendRequest(server.baseUrl, 'GET', at, { headers: { accept: 'text/html' } });
+    assert.deepEqual([status, headers.get('location')], [303, `${server.baseUrl}/console/answer/${sent}`]);
+  }
   const token = path.split('/').at(-1) ?? '';
   const altered = `${path.slice(0, -3)}${token.endsWith('AAA') ? 'BBB' : 'AAA'}`;
   assert.equal((await open('GET', altered)).status, 404);

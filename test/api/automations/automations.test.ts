@@ -164,6 +164,9 @@ test('only a running automation of type invoked can be invoked, by allowed calle
   const agent = await server.provision.agent(world.app, { org: world.org });
   const run = await client.invoke(typed.id, { payload: { bug: 1 }, participants: { reviewer: agent.id } });
   assert.deepEqual((run as Run & { participants: unknown }).participants, { reviewer: agent.id });
+  const alias = agent.id.replace('agt_', 'agi_');
+  const aliased = await client.invoke(typed.id, { payload: { bug: 1 }, participants: { reviewer: alias } });
+  assert.deepEqual((aliased as Run & { participants: unknown }).participants, { reviewer: agent.id });
 });
 
 test('a run is visible to its invoker and to callers who can see its automation, and to no one else', async () => {

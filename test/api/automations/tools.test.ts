@@ -199,6 +199,25 @@ test('a call waits for its approval; a refusal is a result', async () => {
   }
 });
 
+test('people see all of the arguments that they approve: longer ones fail the call, and every character is visible', async () => {
+  const { id } = await client.createAutomation({
+    workflow: graphOf(ask({ tools: [{ automation: 'price', approve: { users: [user.id] } }] })),
+  });
+  model.script = (request) =>
+    request.messages.length === 1 ? calls(['price', { note: 'x'.repeat(10_000), article: 'yacht' }]) : 'Ok.';
+  const long = await client.invoke(id);
+  assert.equal((await client.waitForEnd(long.id)).status, 'completed');
+  assert.equal(results()[0].error.code, 'arguments_too_long');
+
+  model.script = (request) =>
+    request.messages.length === 1 ? calls(['price', { article: 'a\u202eb\u{e0041}c' }]) : 'Ok.';
+  const begun = await client.invoke(id);
+  await client.waitUntilWaiting(begun.id);
+  const asked = await client.call<{ data: { question: string }[] }>('GET', `/approvals?run=${begun.id}`);
+  assert.match(asked.body.data[0]?.question ?? '', /price \{"article":"a\\u202eb\\udb40\\udc41c"\}$/);
+  await client.call('POST', `/automation_runs/${begun.id}/cancel`);
+});
+
 test('a failed attempt keeps what was called: the next one asks the model again, and calls nothing twice', async () => {
   await client.createAutomation({
     lookup_key: 'count',

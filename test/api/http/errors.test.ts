@@ -280,6 +280,18 @@ test('HEAD returns the same as GET, without a body', async () => {
   assert.equal((await api('HEAD', '/api/v1/orgs/org_x', { key })).status, 404);
 });
 
+test('a 401 names the scheme of the credential', async () => {
+  const wrong = { body: { email: 'nobody@example.test', password: 'wrong' }, key: app.publishableKey };
+  for (const answer of [
+    await api('GET', '/api/v1/orgs'),
+    await api('GET', '/api/v1/orgs', { token: 'dvt_unknown' }),
+    await api('GET', '/protected/api/v1/developer/apps'),
+    await api('POST', '/api/v1/auth/login', wrong),
+  ])
+    assert.deepEqual([answer.status, answer.headers.get('www-authenticate')], [401, 'Bearer'], answer.text);
+  assert.equal((await api('GET', '/api/v1/orgs', { key })).headers.get('www-authenticate'), null);
+});
+
 test('401 and 404 responses never reveal which of two reasons applied', async () => {
   const unknown = await error('GET', '/api/v1/agents/agt_0000000000000000000000', { key });
   const shape = await error('GET', '/api/v1/agents/nobody', { key });

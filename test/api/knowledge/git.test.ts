@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { startGitServer } from '../../support/git-server.ts';
 import { type Json, knowledgeOf } from '../../support/knowledge.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -16,7 +20,7 @@ after(async () => {
 const world = await server.provision.world();
 const app = knowledgeOf(server, { key: world.app.secretKey });
 
-async function startRepository(access: { authorization?: string } = {}) {
+async function startRepository(access: Parameters<typeof startGitServer>[0] = {}) {
   const repository = await startGitServer(access);
   repositories.push(repository);
   return repository;
@@ -135,6 +139,69 @@ test('a file of more than 100 MiB fails alone, and is not fetched again until it
   assert.equal((await pull(source)).documents, 1);
   assert.deepEqual(await paths(source), ['a.md', 'b.md', 'huge.txt']);
 });
+
+test('files of which many fit one request are in memory one at a time', async (t) => {
+  const repository = await startRepository();
+  const size = 32 * 1024 * 1024;
+  // Archives are refused by their first bytes.
+  for (let i = 0; i < 8; i++) repository.commit({ [`${i}.rar`]: `Rar!${'\0'.repeat(size - i)}` });
+  const source = await createSource(repository.url);
+  const before = process.resourceUsage().maxRSS * 1024;
+  const read = await pull(source);
+  assert.equal((read.errors as Json[]).length, 8, JSON.stringify(read));
+  const grown = process.resourceUsage().maxRSS * 1024 - before;
+  t.diagnostic(`the process grew by ${Math.round(grown / 1024 / 1024)} MiB`);
+  assert.ok(grown < 5 * size, `the process grew by ${Math.round(grown / 1024 / 1024)} MiB`);
+});
+
+test('a host that sends little and means much ends with repository_too_large', async () => {
+  const tooLarge = async (url: string, more: Json = {}) => {
+    const refused = await pull(await createSource(url, more));
+    assert.deepEqual([refused.status, refused.error?.code], ['failed', 'repository_too_large'], refused.error?.message);
+    return refused.error?.message ?? '';
+  };
+  const nested = await startRepository();
+  nested.commit({ 'a.md': 'A.' });
+  let tree = nested.git('rev-parse', 'HEAD^{tree}').trim();
+  for (let depth = 0; depth < 12; depth++) {
+    const entries = Array.from({ length: 10 }, (_, i) => `040000 tree ${tree}\t${i}\n`).join('');
+    tree = nested.git.withInput(entries, 'mktree').trim();
+  }
+  nested.git('reset', '--soft', nested.git('commit-tree', '-m', 'Nested', tree).trim());
+  assert.match(await tooLarge(nested.url, { include_paths: ['none'] }), /more than 2000000 files/);
+
+  const long = await startRepository();
+  long.commit({ 'a.md': 'A.' });
+  const blob = long.git('rev-parse', 'HEAD:a.md').trim();
+  tree = long.git.withInput(`100644 blob ${blob}\t${'n'.repeat(10_000_000)}\n`, 'mktree').trim();
+  long.git('reset', '--soft', long.git('commit-tree', '-m', 'Long', tree).trim());
+  assert.match(await tooLarge(long.url), /A path/);
+
+  const packed = await startRepository({ compresses: true });
+  packed.git('config', 'pack.compression', '0');
+  packed.git('config', 'core.compression', '0');
+  packed.commit({ 'zeros.txt': '0'.repeat(30_000_000) });
+  assert.match(await tooLarge(packed.url, { max_megabytes: 1 }), /Raise max_megabytes/);
+  assert.ok(packed.traffic.sent > 30_000_000);
+
+  const named = await startRefs(Array.from({ length: 100_000 }, (_, i) => `refs/x/${i}/HEAD`));
+  assert.match(await tooLarge(named.url), /names/);
+});
+
+/** A host that lists these names, compressed. */
+async function startRefs(names: string[]) {
+  const line = (text: string) => `${(text.length + 4).toString(16).padStart(4, '0')}${text}`;
+  const listed = names.map((name, i) => line(`${'a'.repeat(40)} ${name}${i === 0 ? '\0' : ''}\n`));
+  const body = gzipSync(`${line('# service=git-upload-pack\n')}0000${listed.join('')}0000`);
+  const host = createServer((_request, response) => {
+    const type = 'application/x-git-upload-pack-advertisement';
+    response.writeHead(200, { 'content-type': type, 'content-encoding': 'gzip' }).end(body);
+  });
+  host.listen(0, '127.0.0.1');
+  await once(host, 'listening');
+  repositories.push(host);
+  return { url: `http://127.0.0.1:${(host.address() as AddressInfo).port}/repository` };
+}
 
 test('credentials reach the repository, wrong ones and missing branches are told apart, and redirects get none', async () => {
   const header = `Basic ${Buffer.from('x-access-token:s3cret').toString('base64')}`;

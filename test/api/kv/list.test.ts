@@ -84,11 +84,25 @@ test('more than 100 a page counts as 100; an invalid page number is 422 on its n
     ['?user=tem_0000000000000000000000', 'user'],
     ['?key=%00', 'key'],
     ['?user_search=a%00', 'user_search'],
+    ['?user_search=%FF', 'user_search'],
+    ['?key=50%a%ED%A0%80', 'key'],
+    ['?key=%C0%AF', 'key'],
+    ['?other=%C3%28', 'other'],
   ] as const) {
     const response = await list(query);
     assert.deepEqual([response.status, response.body.error?.fields[0]?.field], [422, field], query);
   }
   assert.equal((await list('?page=2147483647&page_size=100')).body.total_entries, 28);
+});
+
+test('an invalid escape in a query stands for itself', async () => {
+  const all = await list('?key=50%25&page_size=100');
+  assert.equal(all.body.total_entries, 8);
+  for (const query of ['?key=50%', '?key=%35%30%', '?key=%350%25']) {
+    const found = await list(`${query}&page_size=100`);
+    assert.deepEqual(keysOf(found), keysOf(all), query);
+  }
+  assert.deepEqual(keysOf(await list('?key=%zz')), []);
 });
 
 test('`user` filters by user; one of another app, or an unknown one, returns an empty page', async () => {

@@ -231,6 +231,11 @@ test('a user decides only for their own app, in time, and with their own credent
       .status,
     403,
   );
+  // An assistant that a script connected would outlive the script's token.
+  const script = await api<{ token: string }>('POST', '/api/v1/users/me/tokens', { token: user.token, body: {} });
+  assert.match(script.body.token, /^sat_/);
+  const byScript = await flow.decide(request, undefined, script.body.token);
+  assert.equal(byScript.status, 403, byScript.text);
   for (const text of ['x', `${request}A`, clientId.slice(4)]) assert.equal((await flow.decide(text)).status, 422, text);
   // A page of another site can send the cookie of a session, but not its CSRF token.
   const forged = await api<ErrorBody>('POST', '/api/v1/assistant_request', {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { ConfigError } from '../../../src/config/config.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
-import { startLanguageModel } from '../../support/language-model.ts';
+import { startLanguageModel, toolCallEvents } from '../../support/language-model.ts';
 import { startTestServer } from '../../support/server.ts';
 import { startTraceCollector } from '../../support/trace-collector.ts';
 
@@ -104,6 +104,22 @@ test('records keep contents only if the operator wants it, without secrets, and 
     assert.match(prompt, /"Say /);
     assert.match(output, /^The word is /);
     assert.ok(!shown.text.includes('swordfish') && !listed.text.includes('The word'));
+    // In a call of a tool, a secret is text within JSON within JSON.
+    const key = 'a "swordfish"\nof two swordfish';
+    await client.call('PUT', '/secrets/KEY', { value: key });
+    model.script = ({ messages: sent }) =>
+      sent.at(-1)?.role === 'tool' ? 'Done.' : { raw: toolCallEvents([['list_files', { key }]], 'I call.') };
+    const asked = [{ role: 'user', content: '{{$secrets.KEY}}' }];
+    const tools = [{ operation: 'list_files' }];
+    const called = await client.runGraph(graphOf({ id: 'g', kind: 'generate', messages: asked, tools }), {});
+    assert.equal(called.status, 'completed', JSON.stringify(called.error));
+    const calls = await get(`/api/v1/model_calls?run=${called.id}`);
+    assert.equal(calls.body.data.length, 2);
+    for (const { id } of calls.body.data) {
+      const { text } = await get(`/api/v1/model_calls/${id}`);
+      assert.match(text, /list_files/);
+      assert.doesNotMatch(text, /swordfish/);
+    }
     const search = await server.api('POST', '/api/v1/knowledge_search', {
       key: app.secretKey,
       body: { query: 'words' },

@@ -195,7 +195,13 @@ test('reading and continuing a response checks the documents that it was written
   await refuses(clientOf(viewer.token).responses.retrieve(response.id), 404);
   assert.equal((await client.responses.retrieve(response.id)).id, response.id);
 
+  // What continues it rests on the same documents, although its model has read no passage.
+  const continued = await asMember.responses.create({ input: 'Say it again.', previous_response_id: response.id });
+  const last = await asMember.responses.create({ input: 'And again.', previous_response_id: continued.id });
+
   await owner.send('PATCH', `/knowledge_documents/${secret}/acl`, { grants: [] });
+  await refuses(asMember.responses.retrieve(continued.id), 404);
+  await refuses(asMember.responses.retrieve(last.id), 404);
   await refuses(asMember.responses.retrieve(response.id), 404);
   await refuses(asMember.responses.inputItems.list(response.id), 404);
   await refuses(asMember.responses.delete(response.id), 404);

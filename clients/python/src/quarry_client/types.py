@@ -3144,6 +3144,8 @@ class Approval(TypedDict):
     """The organisation of `roles`."""
     excluded_user: NotRequired[str]
     """The user who invoked the run and may not answer."""
+    excluded_users: NotRequired[List[str]]
+    """All users who may not answer: they invoked the run or one that led to it."""
 
 
 
@@ -4623,6 +4625,8 @@ class CreateFileRequest(TypedDict):
     """Owner. Default: the calling user, unless a team is named."""
     share: NotRequired[bool]
     """Make the file public at a permanent URL. Images only."""
+    automation_run: NotRequired[str]
+    """The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token."""
 
 
 
@@ -4666,6 +4670,8 @@ class CreateFileUploadUrlRequest(TypedDict):
     """Owner. Default: the calling user, unless a team is named."""
     share: NotRequired[bool]
     """Make the file public at a permanent URL. Images only."""
+    automation_run: NotRequired[str]
+    """The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token."""
 
 
 

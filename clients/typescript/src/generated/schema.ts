@@ -2663,6 +2663,8 @@ roles?: Array<string> | undefined;
 org?: string | undefined;
 /** The user who invoked the run and may not answer. */
 excluded_user?: string | undefined;
+/** All users who may not answer: they invoked the run or one that led to it. */
+excluded_users?: Array<string> | undefined;
 };
 
 /** A link by which a person without an account answers an approval. */
@@ -3819,6 +3821,8 @@ team?: string | undefined;
 user?: string | undefined;
 /** Make the file public at a permanent URL. Images only. */
 share?: boolean | undefined;
+/** The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token. */
+automation_run?: string | undefined;
 };
 
 /** One page of a list. */
@@ -3858,6 +3862,8 @@ team?: string | undefined;
 user?: string | undefined;
 /** Make the file public at a permanent URL. Images only. */
 share?: boolean | undefined;
+/** The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token. */
+automation_run?: string | undefined;
 };
 
 /** One page of a list. */
