@@ -258,13 +258,21 @@ export class AuditLog implements Auditor {
     for (let from = 0; from < uses.length; from += usesBatchMax) {
       const batch = uses.slice(from, from + usesBatchMax);
       try {
-        const developerTokens = await noteDeveloperTokens(this.#deps.directory, batch);
+        const developerTokens = await this.#noteDeveloperTokens(batch);
         await runForEveryApp(() => this.#deps.db.begin((tx) => addCredentialUses(tx, batch, developerTokens)));
       } catch (error) {
         this.#deps.log.warn({ err: error, credentials: uses.length - from }, 'Could not count uses of credentials');
         return;
       }
     }
+  }
+
+  /** Without the directory, uses of other credentials are counted all the same. */
+  async #noteDeveloperTokens(uses: readonly CredentialUse[]): Promise<ReadonlyMap<string, string>> {
+    return noteDeveloperTokens(this.#deps.directory, uses).catch((error: unknown) => {
+      this.#deps.log.warn({ err: error }, 'Could not count uses of developer tokens');
+      return new Map();
+    });
   }
 
   async #flushFailures(): Promise<void> {

@@ -110,7 +110,7 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
     createFirst: own === undefined ? createFirst : undefined,
     async close() {
       if (file !== undefined) unwatchFile(file);
-      await Promise.all([set.close(), moves?.stop()]);
+      await Promise.all([front.settled().then(() => set.close()), moves?.stop()]);
     },
   };
 

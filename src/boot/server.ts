@@ -188,6 +188,7 @@ export async function createServer(
     },
     close() {
       closing ??= stopWork()
+        .then(() => front?.settled())
         .then(() => Promise.all([drain(fastify), innerApi?.then((inner) => inner.close())]))
         .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
         .then(() => {});

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
 import { withinTime } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
@@ -51,6 +52,9 @@ type CellSetOptions = {
 const checkEveryMs = 1_000;
 const checkTimeoutMs = 2_500;
 const failuresMax = 2;
+const noResponse = 'does not respond';
+/** How long a stop waits for a cell that is being opened. */
+const openingTimeoutMs = 5_000;
 const retryMs = { first: 1_000, max: 30_000, refused: 60_000 };
 
 /**
@@ -168,12 +172,30 @@ class Cell {
     this.#opening = this.#open(retryMs.first);
   }
 
+  /** Waits until its requests and jobs have ended, unless its database does not respond: then they cannot. */
   async close(): Promise<void> {
+    const isSilent = this.#trouble === noResponse;
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#trouble = 'is no longer served here';
+    if (this.isFixed) return;
+    const finished = this.#finish();
+    if (isSilent) finished.catch(() => {});
+    else await Promise.race([finished, this.#untilSilent()]);
+  }
+
+  async #finish(): Promise<void> {
     await this.#opening;
-    if (!this.isFixed) await this.opened?.close();
+    await this.opened?.close();
+  }
+
+  async #untilSilent(): Promise<void> {
+    if (this.opened === undefined) return wait(openingTimeoutMs, undefined, { ref: false });
+    for (let failures = 0; failures < failuresMax; ) {
+      await wait(checkEveryMs, undefined, { ref: false });
+      const checked = withinTime(checkTimeoutMs, Promise.resolve(this.opened.check()));
+      failures = (await checked.then(() => true, this.#options.isRefusal)) ? 0 : failures + 1;
+    }
   }
 
   async #open(nextMs: number): Promise<void> {
@@ -211,7 +233,7 @@ class Cell {
       const refused = this.#options.isRefusal(error);
       this.#failures += 1;
       if (this.#failures === (refused ? 1 : failuresMax)) {
-        this.#trouble = refused ? 'is not set up correctly' : 'does not respond';
+        this.#trouble = refused ? 'is not set up correctly' : noResponse;
         this.#options.log.error({ err: error, cell: name }, refused ? 'A cell is refused' : 'A cell does not respond');
       }
     }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Front } from '../http/front.ts';
 import { AppError } from '../lib/errors.ts';
 import { digest } from '../tenancy/secrets.ts';
@@ -11,6 +12,7 @@ type FrontDeps = { set: CellSet; directory: Directory; readers: Readers };
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 const credentialsMax = 100_000;
+const settleMsMax = 2_000;
 
 /**
  * Hands each request to the cell of its app. A request of a known app takes no turn of the event loop and no query.
@@ -25,6 +27,8 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
   const refusals = new WeakMap<IncomingMessage, AppError>();
   /** The app of each credential. What a credential names never changes. */
   const apps = new Map<string, string>();
+  /** Look-ups of the cells of requests. */
+  const looking = new Set<Promise<void>>();
 
   /** Asks every cell that is up. Throws 503 if none knows the credential and one of the others might. */
   async function findApp(text: string): Promise<string | undefined> {
@@ -75,13 +79,20 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
         if (named === undefined) return own(request, response);
         const known = peek(named);
         if (known !== undefined) return known.handle(request, response);
-        find(named).then(
-          (cell) => (cell === undefined ? own(request, response) : cell.handle(request, response)),
-          (error: unknown) => refuse(request, response, own, error),
-        );
+        const handed = find(named)
+          .then(
+            (cell) => (cell === undefined ? own(request, response) : cell.handle(request, response)),
+            (error: unknown) => refuse(request, response, own, error),
+          )
+          .finally(() => looking.delete(handed));
+        looking.add(handed);
       } catch (error) {
         refuse(request, response, own, error);
       }
+    },
+
+    async settled() {
+      if (looking.size > 0) await Promise.race([Promise.all(looking), wait(settleMsMax, undefined, { ref: false })]);
     },
 
     findCellOfKey: (key) => find({ credential: key }),

@@ -43,7 +43,7 @@ export async function writeConfigVersion(
     values (${scope.appId}, ${scope.sandboxId}, ${newUuid()}, ${configOwnerId(owned)}, ${entry.virtualPath},
       ${owned.orgId}, ${owned.teamId}, ${owned.userId}, ${owned.agentId}, 1)
     on conflict (app_id, sandbox_id, owner_id, virtual_path)
-      do update set version = configs.version + 1, updated_at = now()
+      do update set version = configs.version + 1, updated_at = excluded.updated_at
         where configs.version = coalesce(${ifVersion ?? null}::integer, configs.version)
     returning id, version`;
   if (!config || (ifVersion !== undefined && config.version !== ifVersion + 1)) throw anotherVersion();

@@ -38,10 +38,15 @@ class Writer {
     this.#bytes[this.#length++] = rest;
   }
 
-  append(bytes: Uint8Array): void {
-    if (this.#length + bytes.length > this.#bytes.length) this.#grow(bytes.length);
-    this.#bytes.set(bytes, this.#length);
-    this.#length += bytes.length;
+  /** Appends a part of other bytes. A short one is copied here, because a view of it would cost more. */
+  append(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    const size = to - from;
+    if (this.#length + size > this.#bytes.length) this.#grow(size);
+    const own = this.#bytes;
+    const shift = this.#length - from;
+    if (size > copiedMax) own.set(bytes.subarray(from, to), this.#length);
+    else for (let i = from; i < to; i++) own[shift + i] = bytes[i] as number;
+    this.#length += size;
   }
 
   /** Writes the length of a text in UTF-8 bytes, and the text. */
@@ -57,7 +62,7 @@ class Writer {
   }
 
   /** The bytes written so far, valid until the next write. */
-  bytesWritten(): Uint8Array {
+  bytesWritten(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
@@ -68,6 +73,8 @@ class Writer {
     this.#bytes = larger;
   }
 }
+
+const copiedMax = 64;
 
 /** The length of a variable-length integer of at most 32 bits. */
 function bytesOf(value: number): number {
@@ -84,10 +91,6 @@ class Reader {
     this.offset = offset;
   }
 
-  get ended(): boolean {
-    return this.offset >= this.#bytes.length;
-  }
-
   number(): number {
     let byte = this.#bytes[this.offset++] as number;
     if (byte < 128) return byte;
@@ -99,10 +102,11 @@ class Reader {
     }
   }
 
-  slice(length: number): Uint8Array {
-    const bytes = this.#bytes.subarray(this.offset, this.offset + length);
+  /** Skips a part that begins with its length. Returns where it ends. */
+  skipPart(): number {
+    const length = this.number();
     this.offset += length;
-    return bytes;
+    return this.offset;
   }
 }
 
@@ -150,13 +154,15 @@ export class PostingsBuilder {
   }
 }
 
-/** Calls `visit` for each posting, block by block. */
+/** Calls `visit` for each posting of a part of the bytes, block by block. */
 export function readPostings(
   bytes: Uint8Array,
   visit: (ordinal: number, frequency: number, length: number) => void,
+  from = 0,
+  to = bytes.length,
 ): void {
-  const reader = new Reader(bytes);
-  while (!reader.ended) {
+  const reader = new Reader(bytes, from);
+  while (reader.offset < to) {
     let ordinal = 0;
     for (let left = reader.number(); left > 0; left--) {
       ordinal += reader.number();
@@ -257,25 +263,23 @@ export function packBundle(entries: TermPostings[]): Buffer {
 export function placeBundle(bundle: Buffer, firstOrdinal: number): Buffer {
   const count = bundle.readUInt32LE(0);
   const header = Buffer.from(bundle.subarray(0, 4 + count * 8));
-  const source = new Reader(plainBytes(bundle), header.length);
+  const bytes = plainBytes(bundle);
+  const source = new Reader(bytes, header.length);
   // An ordinal grows by four bytes at most.
   const body = new Writer(bundle.length + count * 5);
   for (let i = 0; i < count; i++) {
     header.writeUInt32LE(body.length, 4 + count * 4 + i * 4);
-    const term = source.slice(source.number());
+    const start = source.offset;
+    body.append(bytes, start, source.skipPart());
     const end = source.number() + source.offset;
     const chunks = source.number();
     const first = firstOrdinal + source.number();
-    const rest = source.slice(end - source.offset);
-    const positions = source.slice(source.number());
-    body.number(term.length);
-    body.append(term);
-    body.number(bytesOf(chunks) + bytesOf(first) + rest.length);
+    body.number(bytesOf(chunks) + bytesOf(first) + end - source.offset);
     body.number(chunks);
     body.number(first);
-    body.append(rest);
-    body.number(positions.length);
-    body.append(positions);
+    const rest = source.offset;
+    source.offset = end;
+    body.append(bytes, rest, source.skipPart());
   }
   return Buffer.concat([header, body.bytesWritten()]);
 }
@@ -293,7 +297,7 @@ export function findInBundle(bundle: Buffer, term: string): TermPostings | undef
   }
   for (; low < count && bundle.readUInt32LE(4 + low * 4) === hash; low++) {
     const offset = 4 + count * 8 + bundle.readUInt32LE(4 + count * 4 + low * 4);
-    const entry = readEntry(bundle, new Reader(plainBytes(bundle), offset));
+    const entry = partsOf(bundle, readEntry(bundle, new Reader(plainBytes(bundle), offset)));
     // Copied, so that a cache does not keep the whole bundle.
     if (entry.term === term)
       return { term, postings: Buffer.from(entry.postings), positions: Buffer.from(entry.positions) };
@@ -303,16 +307,35 @@ export function findInBundle(bundle: Buffer, term: string): TermPostings | undef
 
 /** The entries of a bundle, whose bytes stay part of it. */
 export function readBundle(bundle: Buffer): TermPostings[] {
+  const bytes = plainBytes(bundle);
+  return listEntries(bundle).map((entry) => partsOf(bytes, entry));
+}
+
+/** Where a term's postings and positions are in a bundle. */
+type BundleEntry = { term: string; start: number; end: number; positionsStart: number; positionsEnd: number };
+
+/** The entries of a bundle, without views of their bytes, whose creation takes longer than reading them. */
+export function listEntries(bundle: Buffer): BundleEntry[] {
   const count = bundle.readUInt32LE(0);
   const reader = new Reader(plainBytes(bundle), 4 + count * 8);
   return Array.from({ length: count }, () => readEntry(bundle, reader));
 }
 
-function readEntry(bundle: Buffer, reader: Reader): TermPostings {
+function readEntry(bundle: Buffer, reader: Reader): BundleEntry {
+  const termEnd = reader.number() + reader.offset;
+  const term = bundle.toString('utf8', reader.offset, termEnd);
+  reader.offset = termEnd;
   const end = reader.number() + reader.offset;
-  const term = bundle.toString('utf8', reader.offset, end);
+  const start = reader.offset;
   reader.offset = end;
-  return { term, postings: reader.slice(reader.number()), positions: reader.slice(reader.number()) };
+  const positionsEnd = reader.number() + reader.offset;
+  const positionsStart = reader.offset;
+  reader.offset = positionsEnd;
+  return { term, start, end, positionsStart, positionsEnd };
+}
+
+function partsOf(bytes: Uint8Array, { term, start, end, positionsStart, positionsEnd }: BundleEntry): TermPostings {
+  return { term, postings: bytes.subarray(start, end), positions: bytes.subarray(positionsStart, positionsEnd) };
 }
 
 /** The same bytes. Parts of a Buffer take much longer to create. */
@@ -320,29 +343,58 @@ function plainBytes(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
+/** Parts of one value: `substring(all from start for size)` in SQL, which counts from 1. */
+type JoinedParts = { all: Buffer; starts: number[]; sizes: number[] };
+
+/** The terms of several documents in the order of their characters, with the postings and the positions of each. */
+export type MergedPostings = { terms: string[]; postings: JoinedParts; positions: JoinedParts };
+
 /** Merges the bundles of several documents, in ascending order of their ordinals, term by term. */
-export function mergeBundles(bundles: Buffer[]): TermPostings[] {
-  const merged = new Map<string, { postings: Uint8Array[]; positions: Uint8Array[] }>();
-  for (const bundle of bundles)
-    for (const entry of readBundle(bundle)) {
-      let parts = merged.get(entry.term);
-      if (!parts) {
-        parts = { postings: [], positions: [] };
-        merged.set(entry.term, parts);
-      }
-      parts.postings.push(entry.postings);
-      parts.positions.push(entry.positions);
+export function mergeBundles(bundles: readonly Buffer[]): MergedPostings {
+  const occurrences = new Map<string, { bytes: Uint8Array; entry: BundleEntry }[]>();
+  for (const bundle of bundles) {
+    const bytes = plainBytes(bundle);
+    for (const entry of listEntries(bundle)) {
+      const known = occurrences.get(entry.term);
+      if (known) known.push({ bytes, entry });
+      else occurrences.set(entry.term, [{ bytes, entry }]);
     }
-  return [...merged].map(([term, parts]) => ({
-    term,
-    postings: joinParts(parts.postings),
-    positions: joinParts(parts.positions),
-  }));
+  }
+  const capacity = bundles.reduce((sum, bundle) => sum + bundle.length, 0);
+  const postings = new PartsWriter(capacity);
+  const positions = new PartsWriter(capacity);
+  const terms = [...occurrences.keys()].sort();
+  for (const term of terms) {
+    for (const { bytes, entry } of occurrences.get(term) ?? []) {
+      postings.bytes.append(bytes, entry.start, entry.end);
+      positions.bytes.append(bytes, entry.positionsStart, entry.positionsEnd);
+    }
+    postings.endPart();
+    positions.endPart();
+  }
+  return { terms, postings: postings.finish(), positions: positions.finish() };
 }
 
-function joinParts(parts: readonly Uint8Array[]): Uint8Array {
-  const [first] = parts;
-  return first && parts.length === 1 ? first : Buffer.concat(parts);
+/** Writes parts of one value one after another. */
+class PartsWriter {
+  readonly bytes: Writer;
+  readonly #starts: number[] = [];
+  readonly #sizes: number[] = [];
+  #start = 0;
+
+  constructor(capacity: number) {
+    this.bytes = new Writer(capacity);
+  }
+
+  endPart(): void {
+    this.#starts.push(this.#start + 1);
+    this.#sizes.push(this.bytes.length - this.#start);
+    this.#start = this.bytes.length;
+  }
+
+  finish(): JoinedParts {
+    return { all: this.bytes.bytesWritten(), starts: this.#starts, sizes: this.#sizes };
+  }
 }
 
 /** FNV-1a, 32 bits. */

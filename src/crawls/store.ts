@@ -348,7 +348,7 @@ export async function dropUnvisitedStates(tx: Transaction, crawl: Crawl): Promis
   await tx`
     delete from crawled_pages known where app_id = ${crawl.appId} and collection_id = ${crawl.collectionId}
       and not exists (select 1 from crawl_pages page
-        where page.app_id = known.app_id and page.crawl_id = ${crawl.id} and page.url_hash = known.url_hash
+        where page.app_id = ${crawl.appId} and page.crawl_id = ${crawl.id} and page.url_hash = known.url_hash
           and (page.state in ('done', 'failed') or page.reason = 'duplicate'))`;
 }
 

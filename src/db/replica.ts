@@ -131,7 +131,7 @@ export class Replica {
     // A server that was left behind by a promotion never receives this row.
     if (this.#timeline !== mark.timeline)
       await this.#db`insert into server_facts (name, value) values ('timeline', ${mark.timeline})
-        on conflict (name) do update set value = excluded.value, noted_at = now()
+        on conflict (name) do update set value = excluded.value, noted_at = excluded.noted_at
         where server_facts.value <> excluded.value`;
     this.#timeline = mark.timeline;
     return mark;

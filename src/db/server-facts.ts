@@ -19,5 +19,5 @@ export async function findFact(db: Db, name: FactName): Promise<string | undefin
 
 export async function putFact(db: Db, name: FactName, value: string): Promise<void> {
   await db`insert into server_facts (name, value) values (${name}, ${value})
-    on conflict (name) do update set value = excluded.value, noted_at = now()`;
+    on conflict (name) do update set value = excluded.value, noted_at = excluded.noted_at`;
 }

@@ -179,7 +179,7 @@ async function deleteUploads(tx: Transaction, erasure: store.ErasureRow): Promis
       insert into doomed_blobs as d (app_id, blob_key, partial, erasure_id)
       select ${appId}, blob_key, state, ${id}::uuid from gone where finished_at is null
       on conflict (app_id, blob_key) do update
-        set due_at = now(), partial = excluded.partial, erasure_id = excluded.erasure_id)
+        set due_at = excluded.due_at, partial = excluded.partial, erasure_id = excluded.erasure_id)
     select 1 from gone`;
   await store.addCount(tx, erasure, 'uploads', gone.count);
   return gone.count > 0;

@@ -104,6 +104,13 @@ const ownerFilters = {
 };
 const share = Type.Optional(Type.Boolean({ description: 'Make the file public at a permanent URL. Images only.' }));
 
+const maker = Type.Optional(
+  Type.String({
+    description:
+      'The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token.',
+  }),
+);
+
 export const fileCreateSchema = strict({
   filename,
   content_type: contentType,
@@ -111,10 +118,11 @@ export const fileCreateSchema = strict({
   acl: Type.Optional(ref(aclInputSchema)),
   ...owners,
   share,
+  automation_run: maker,
 });
 
 /** The query of a raw upload; name, type and digest are headers. */
-export const rawUploadQuery = Type.Object({ ...owners, share });
+export const rawUploadQuery = Type.Object({ ...owners, share, automation_run: maker });
 
 export const uploadLinkCreateSchema = strict({
   filename,
@@ -126,6 +134,7 @@ export const uploadLinkCreateSchema = strict({
   ),
   ...owners,
   share,
+  automation_run: maker,
 });
 
 export const uploadLinkSchema = Type.Object(
@@ -183,7 +192,7 @@ export const fileListQuery = Type.Object({
   automation_run: Type.Optional(
     Type.String({
       description:
-        'Only files that this run (atr_…) made: with its nodes, and by the extractions that it started. A key needs `automations:read`, too.',
+        'Only files that this run (atr_…) made: with its nodes, by uploads that named it, and by the extractions that it started. A key needs `automations:read`, too.',
     }),
   ),
   sort: Type.Optional(

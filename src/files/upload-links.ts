@@ -24,6 +24,8 @@ export type UploadClaims = Scope &
     sizeMax: number;
     /** SHA-256 in hex. */
     checksum?: string;
+    /** The run that makes the file. */
+    runId?: string;
     /** Seconds since 1970. */
     expires: number;
     /** The creator of the link, their credential, and the owner they named. The link ends with their rights. */

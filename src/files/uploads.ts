@@ -12,6 +12,7 @@ import type { Credentials } from '../tenancy/credentials.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { type DigestCheck, DigestMismatch, readData, requireSharable } from './input.ts';
+import { findMaker, insertMadeFile } from './of-runs.ts';
 import { resolveFileOwner, resolveGrants } from './owners.ts';
 import type { VisibleFile } from './reads.ts';
 import type { fileCreateSchema, rawUploadQuery, uploadLinkCreateSchema } from './schema.ts';
@@ -61,8 +62,12 @@ export function createFileUploads(deps: UploadDeps) {
     if (input.share === true) requireSharable(input.content_type);
     const owned = await resolveFileOwner(db, caller, input);
     const grants = await resolveGrants(db, caller, [], input.acl ?? {});
+    const maker = await findMaker(db, caller, input.automation_run);
     const { filename, content_type: contentType, share: shared = false } = input;
-    const record: RecordFile = (tx, row) => store.replaceGrants(tx, row.appId, row.id, grants);
+    const record: RecordFile = async (tx, row) => {
+      await store.replaceGrants(tx, row.appId, row.id, grants);
+      await insertMadeFile(tx, row, maker);
+    };
     return { contents: { bytes, filename, contentType, shared }, owned, grants, record };
   }
 
@@ -95,8 +100,10 @@ export function createFileUploads(deps: UploadDeps) {
       const sizeMax = deps.uploadBytesMax;
       if (length !== undefined && length > sizeMax) throw tooLarge(sizeMax);
       const owned = await resolveFileOwner(db, caller, input);
+      const maker = await findMaker(db, caller, input.automation_run);
       const contents = { filename, contentType, shared, sizeMax, ...checksumOf(digest) };
       const record: RecordFile = async (tx, row) => {
+        await insertMadeFile(tx, row, maker);
         if (readMetadata === undefined) return;
         row.providerMetadata = readMetadata();
         await store.updateFile(tx, row.appId, row.id, { providerMetadata: row.providerMetadata });
@@ -113,6 +120,7 @@ export function createFileUploads(deps: UploadDeps) {
       if (input.share === true) requireSharable(input.content_type);
       if (input.size !== undefined && input.size > deps.uploadBytesMax) throw tooLarge(deps.uploadBytesMax);
       const owned = await resolveFileOwner(db, caller, input);
+      const runId = await findMaker(db, caller, input.automation_run);
       const claims: UploadClaims = {
         appId: caller.appId,
         sandboxId: caller.sandboxId,
@@ -123,6 +131,7 @@ export function createFileUploads(deps: UploadDeps) {
         shared: input.share ?? false,
         sizeMax: input.size ?? deps.uploadBytesMax,
         ...(input.checksum === undefined ? {} : { checksum: input.checksum.toLowerCase() }),
+        ...(runId === undefined ? {} : { runId }),
         expires: nowSeconds(clock) + (input.expires_in ?? limits.uploadLinkSecondsDefault),
         maker: linkCreatorOf(caller, credential),
         owner: { org: input.org, team: input.team, user: input.user, agent: input.agent },
@@ -150,7 +159,8 @@ export function createFileUploads(deps: UploadDeps) {
       const contents = { id, filename, contentType, shared, sizeMax, ...checksumOf(digest), ...checksumOf(claims) };
       const { orgId, teamId, userId, agentId } = claims;
       const owned = { orgId, teamId, userId, agentId };
-      const file = await writeStream({ appId, sandboxId }, contents, owned, digest, body);
+      const record: RecordFile = (tx, row) => insertMadeFile(tx, row, claims.runId);
+      const file = await writeStream({ appId, sandboxId }, contents, owned, digest, body, record);
       return { file, grants: undefined };
     },
   };

@@ -8,6 +8,8 @@ export type Front = {
   dispatch(request: IncomingMessage, response: ServerResponse, own: Handler): void;
   /** The error that the server's own hooks throw for a request that no cell can take. */
   refusalOf(request: IncomingMessage): AppError | undefined;
+  /** Resolves when the requests that have arrived were handed to a cell, or after two seconds. */
+  settled(): Promise<void>;
 };
 
 /** Puts the front before the handlers of a server that does not listen yet. */

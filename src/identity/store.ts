@@ -156,5 +156,5 @@ export async function applyRights(
     select t.app_id, gen_random_uuid(), t.id, ${account.userId}::uuid, 'member' from teams t
     where t.app_id = ${appId} and t.sandbox_id = ${sandboxId} and t.id = any(${teams.ids}::uuid[])
       and not exists (select 1 from team_memberships m
-        where m.app_id = t.app_id and m.team_id = t.id and m.user_id = ${account.userId})`;
+        where m.app_id = ${appId} and m.team_id = t.id and m.user_id = ${account.userId})`;
 }

@@ -35,6 +35,11 @@ export class HeldJob {
     return true;
   }
 
+  /** Releases the slot of a job that has ended, before its outcome is stored. */
+  leave(): void {
+    this.#leave();
+  }
+
   /** Ends the attempt: deletes the job or, after a failure, schedules its next attempt. */
   async end(failure: string | undefined): Promise<void> {
     if (this.#state === 'released') return;

@@ -173,17 +173,21 @@ export class JobLoop {
       () => undefined,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
-    await this.#retryUntilWritten(() => held.end(failure));
+    await this.#endWhenPossible(held, failure);
     this.#held.delete(held);
   }
 
-  /** Retries the write, so that a finished job does not stay locked because the database was briefly unavailable. */
-  async #retryUntilWritten(write: () => Promise<void>): Promise<void> {
+  /**
+   * Retries the write, so that a finished job does not stay locked because the database was briefly unavailable. Until
+   * then, the job takes no slot, which jobs in other databases may need.
+   */
+  async #endWhenPossible(held: HeldJob, failure: string | undefined): Promise<void> {
     for (;;) {
       try {
-        return await write();
+        return await held.end(failure);
       } catch (error) {
         if (this.#stopped) return;
+        held.leave();
         this.#options.log.warn({ err: error }, 'Could not store the outcome of a job');
         await wait(pollMs, undefined, { ref: false });
       }

@@ -28,13 +28,13 @@ export async function listRunLinks(
     select r.app_id, r.id, r.status, r.sequence, r.link, r.linked,
       exists (select 1 from ledger_inheritance i where (r.app_id, r.id) > (i.app_id, i.run_id)) as is_inherited,
       exists (select 1 from automation_run_entries e
-        where e.app_id = r.app_id and e.run_id = r.id and e.sequence = r.sequence and e.type = 'run_' || r.status
+        where e.app_id = ${appId} and e.run_id = r.id and e.sequence = r.sequence and e.type = 'run_' || r.status
           and coalesce(r.result::text, 'null') =
             case r.status when 'completed' then coalesce((e.record -> 'payload')::text, 'null') else 'null' end
           and coalesce(r.error::text, 'null') =
             case r.status when 'failed' then coalesce((e.record -> 'payload')::text, 'null') else 'null' end) as shows_end,
       coalesce((select json_agg(json_build_object('sequence', a.sequence, 'link', encode(a.link, 'hex')))
-        from run_anchors a where a.app_id = r.app_id and a.run_id = r.id), '[]') as anchors
+        from run_anchors a where a.app_id = ${appId} and a.run_id = r.id), '[]') as anchors
     from automation_runs r where r.app_id = ${appId} and r.sandbox_id = ${sandboxId} and r.id > ${after}
     order by r.id limit ${countMax}`;
 }

@@ -59,7 +59,7 @@ export async function reserveUse(
     where ${tokens}::bigint <= coalesce(${budget.tokens}::bigint, ${tokens}::bigint)
       and ${cost}::bigint <= coalesce(${budget.cost}::bigint, ${cost}::bigint)
     on conflict (app_id, budget_id, subject_id, period_start) do update
-      set tokens = u.tokens + excluded.tokens, cost = u.cost + excluded.cost, updated_at = now()
+      set tokens = u.tokens + excluded.tokens, cost = u.cost + excluded.cost, updated_at = excluded.updated_at
       where u.tokens + excluded.tokens <= coalesce(${budget.tokens}::bigint, u.tokens + excluded.tokens)
         and u.cost + excluded.cost <= coalesce(${budget.cost}::bigint, u.cost + excluded.cost)
     returning u.tokens, u.cost`;
@@ -107,6 +107,7 @@ export async function markReached(
     insert into model_budget_uses as u (app_id, budget_id, subject_id, period_start, tokens, cost, hard_at)
     select ${appId}::uuid, ${id}::uuid, ${usesOf}::uuid, ${periodStart}::date, 0, 0, now()
     where exists (select 1 from model_budgets where app_id = ${appId} and id = ${id})
-    on conflict (app_id, budget_id, subject_id, period_start) do update set hard_at = now() where u.hard_at is null`;
+    on conflict (app_id, budget_id, subject_id, period_start)
+      do update set hard_at = excluded.hard_at where u.hard_at is null`;
   return marked.count > 0;
 }

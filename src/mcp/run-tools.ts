@@ -57,6 +57,7 @@ export function createRunTools({ openApi, baseUrl, readFile }: RunToolsDeps) {
               readFile: (file, start, end) => readFile(caller, file, start, end),
               report: async () => {},
               signal,
+              takesTasks: false,
             }),
           );
           return data;

@@ -4,13 +4,15 @@ import {
   ProtocolError,
   ProtocolErrorCode,
   Server,
+  type ServerContext,
 } from '@modelcontextprotocol/server';
 import { AppError, errorCodes } from '../lib/errors.ts';
 import { version } from '../lib/version.ts';
 import { ApiError, type ErrorMember } from './api-client.ts';
 import { getPrompt, listPrompts } from './prompts.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
-import type { ToolContext } from './tool.ts';
+import { abilitiesOf, presentNewTask, registerTasks } from './tasks.ts';
+import type { ToolContext, ToolResult } from './tool.ts';
 import { tools } from './tools/index.ts';
 
 const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
@@ -20,7 +22,7 @@ Search before you read: search_knowledge gives passages with their lines, read_d
 Long texts come in parts: when a result has next_offset, call again with it as offset.
 Work that takes longer than you wait returns an id; read_extraction and read_run show its progress.`;
 
-type McpContext = Omit<ToolContext, 'report'> & {
+type McpContext = Omit<ToolContext, 'report' | 'takesTasks'> & {
   /** Whether the caller may use the operation. */
   mayUse(operation: string): boolean;
   /** Called with unexpected errors. */
@@ -41,10 +43,11 @@ type ToolCall = { name?: unknown; arguments?: unknown } | null;
 export function handleMcpRequest(request: Request, parsedBody: unknown, context: McpContext): Promise<Response> {
   // The lists of tools and prompts never change, so clients have nothing to subscribe to.
   const options = { maxSubscriptions: 0, onerror: context.onRefusal };
-  return createMcpHandler(() => createServer(context), options).fetch(request, { parsedBody });
+  return createMcpHandler(({ era }) => createServer(context, era === 'modern'), options).fetch(request, { parsedBody });
 }
 
-function createServer(context: McpContext): Server {
+/** @param isModern whether each request says what its client can do */
+function createServer(context: McpContext, isModern: boolean): Server {
   const server = new Server(
     { name: 'quarry', title: 'Quarry', version },
     { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions },
@@ -57,7 +60,15 @@ function createServer(context: McpContext): Server {
   server.setRequestHandler('resources/read', ({ params }) => readResource(context, params.uri));
   server.setRequestHandler('prompts/list', () => listPrompts());
   server.setRequestHandler('prompts/get', ({ params }) => getPrompt(params.name, params.arguments));
-  server.setRequestHandler('tools/call', async ({ params }, { mcpReq }): Promise<CallToolResult> => {
+  const contextOf = (request: ServerContext): ToolContext => ({
+    ...context,
+    report: async () => {},
+    signal: AbortSignal.any([request.mcpReq.signal, context.signal]),
+    takesTasks: isModern && abilitiesOf(request).takesTasks,
+  });
+  if (isModern) registerTasks(server, contextOf, presentResult);
+  server.setRequestHandler('tools/call', async ({ params }, request): Promise<CallToolResult> => {
+    const { mcpReq } = request;
     const tool = byName.get(params.name);
     if (!tool || !context.mayUse(tool.operation))
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, `The tool ${params.name} does not exist.`);
@@ -73,14 +84,20 @@ function createServer(context: McpContext): Server {
       await mcpReq.notify({ method: 'notifications/progress', params });
     };
     try {
-      const signal = AbortSignal.any([mcpReq.signal, context.signal]);
-      const { data, text } = await tool.call(params.arguments ?? {}, { ...context, report, signal });
-      return { content: [{ type: 'text', text: text ?? JSON.stringify(data) }], structuredContent: data };
+      const called = contextOf(request);
+      const result = await tool.call(params.arguments ?? {}, { ...called, report });
+      return called.takesTasks && result.work
+        ? presentNewTask(result.work, abilitiesOf(request))
+        : presentResult(result);
     } catch (error) {
       return presentError(error, context.onError);
     }
   });
   return server;
+}
+
+function presentResult({ data, text }: ToolResult<Record<string, unknown>>): CallToolResult {
+  return { content: [{ type: 'text', text: text ?? JSON.stringify(data) }], structuredContent: data };
 }
 
 /** An error as a result that the model can act on: the message, then the whole error as JSON. */

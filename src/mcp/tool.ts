@@ -20,6 +20,8 @@ export const toolLimits = {
   listedMax: 100,
   /** Clients time out after 60 seconds by default. */
   waitSecondsDefault: 45,
+  /** What takes longer becomes a task for clients that take tasks. */
+  waitSecondsBeforeTask: 5,
   waitSecondsMax: 300,
 } as const;
 
@@ -33,12 +35,36 @@ export type ToolContext = {
   report(progress: number, total: number | undefined, message: string): Promise<void>;
   /** Aborted when the client disconnects or the server stops. A tool then returns what it has so far. */
   signal: AbortSignal;
+  /** Whether the client can look at work later by itself. */
+  takesTasks: boolean;
 };
 
 export type ToolResult<O> = {
   data: O;
   /** Text for the model. Default: the data as JSON. */
   text?: string;
+  /** Work for which the call has waited, and that goes on. */
+  work?: Work;
+};
+
+/** What a call started and others can look at: a run, an extraction or an ingestion. */
+export type Work = {
+  id: string;
+  status: 'working' | 'completed' | 'cancelled';
+  /** What it does now, for people. */
+  message: string;
+  createdAt: string;
+  updatedAt: string;
+  /** What people have to answer before it goes on, and where they do. */
+  approval?: { id: string; url: string };
+};
+
+export type WorkKind = {
+  idPrefix: string;
+  /** Looks at it as the caller; `show` returns its result as the call that started it would. Throws ApiError. */
+  find(context: ToolContext, id: string): Promise<{ work: Work; show(): Promise<ToolResult<Record<string, unknown>>> }>;
+  /** Missing if it cannot be cancelled. Throws ApiError. */
+  cancel?(context: ToolContext, id: string): Promise<unknown>;
 };
 
 type Hints = { reads: boolean; destroys?: boolean; repeatable?: boolean; reachesOut?: boolean };
@@ -163,6 +189,16 @@ export function requireOneOf(names: [string, string], first: unknown, second: un
 
 const firstPauseMs = 150;
 const lastPauseMs = 2_000;
+
+/** The seconds that a call waits for work. */
+export function secondsToWait({ takesTasks }: ToolContext, given: number | undefined): number {
+  return given ?? (takesTasks ? toolLimits.waitSecondsBeforeTask : toolLimits.waitSecondsDefault);
+}
+
+/** The member `work` of a result. Without `wait_seconds`, the caller asked for nothing but the id. */
+export function workLeft(work: Work, seconds: number): { work?: Work } {
+  return work.status === 'working' && seconds > 0 ? { work } : {};
+}
 
 /** Polls with growing pauses until the end, the timeout or the disconnection of the client. */
 export async function waitFor<T>(

@@ -66,7 +66,7 @@ export async function loadAgentCaller(db: Db, scope: Scope & { agentId: string }
   const [row] = await db<{ orgId: string | null; teamId: string | null; teams: Record<string, TeamRole> | null }[]>`
     select a.org_id, a.team_id,
       (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
-        where m.app_id = a.app_id and m.agent_id = a.id) as teams
+        where m.app_id = ${appId} and m.agent_id = a.id) as teams
     from agents a where a.app_id = ${appId} and a.sandbox_id = ${sandboxId} and a.id = ${agentId}`;
   if (!row) return undefined;
   const teams = new Map(Object.entries(row.teams ?? {}));

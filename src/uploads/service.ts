@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { BlobMissing } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
+import { findMaker, insertMadeFile } from '../files/of-runs.ts';
 import { keepVisibleGrants, resolveFileOwner, resolveGrants } from '../files/owners.ts';
 import type { FileDeps } from '../files/service.ts';
 import { replaceGrants, updateFile } from '../files/store.ts';
@@ -91,6 +92,7 @@ export function createUploadService(deps: UploadDeps) {
     if (!(await mayStillCreate(db, deps.credentials, { maker, owner: file, ...owned })))
       throw new AppError('forbidden', 'You may no longer create this file. Delete the upload, or let it expire.');
     const grants = await keepVisibleGrants(db, caller, file.acl ?? {});
+    const run = await findMaker(db, caller, file.automation_run);
     await blobs.partials.complete(blobKey, state, file.content_type);
     const contents = { filename: file.filename, contentType: file.content_type, shared: file.share ?? false };
     const blob = { key: blobKey, size: upload.length, checksum: await checksumOf(upload) };
@@ -98,8 +100,10 @@ export function createUploadService(deps: UploadDeps) {
     const finishedAt = clock.now();
     await db.begin(async (tx) => {
       if (!(await store.finishUpload(tx, upload, holds.holder, finishedAt))) throw ended();
-      await commit(tx, owned, async (_, { appId, id }) => {
+      await commit(tx, owned, async (_, row) => {
+        const { appId, id } = row;
         await replaceGrants(tx, appId, id, grants);
+        await insertMadeFile(tx, row, run);
         const { provider_metadata: providerMetadata } = file;
         if (providerMetadata !== undefined) await updateFile(tx, appId, id, { providerMetadata });
       });
@@ -139,6 +143,7 @@ export function createUploadService(deps: UploadDeps) {
       if ((body?.length ?? 0) > length) throw tooLong(length);
       const owned = await resolveFileOwner(db, caller, file);
       await resolveGrants(db, caller, [], file.acl ?? {});
+      await findMaker(db, caller, file.automation_run);
       const createdAt = clock.now();
       const insert = (holder: string | null) =>
         db.begin(async (tx) => {

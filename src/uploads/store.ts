@@ -102,7 +102,7 @@ export async function finishUpload(tx: Db, { appId, id }: Key, holder: string, n
 export async function markPartialForDeletion(tx: Db, { appId, blobKey, state }: UploadRow): Promise<void> {
   await tx`
     insert into doomed_blobs (app_id, blob_key, partial) values (${appId}, ${blobKey}, ${tx.json(state as never)})
-    on conflict (app_id, blob_key) do update set due_at = now(), partial = excluded.partial`;
+    on conflict (app_id, blob_key) do update set due_at = excluded.due_at, partial = excluded.partial`;
 }
 
 export async function releaseUpload(db: Db, { appId, id }: Key, holder: string): Promise<void> {

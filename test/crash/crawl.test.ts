@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { outputText, type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { startServe } from '../support/serve.ts';
@@ -19,7 +20,9 @@ const repeated = '<div><p>Every summer we teach beginners to sail on the lake, i
 const rounds = Number(process.env.CRASH_ROUNDS ?? 1);
 const pagesCount = 60;
 const concurrency = 4;
+const { settings } = await externalDatabase();
 const env = {
+  ...settings,
   QUARRY_DATA_DIR: dataDir,
   QUARRY_LOG_LEVEL: 'silent',
   QUARRY_FETCH_ALLOW: '127.0.0.1',

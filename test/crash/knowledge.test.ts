@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { startEmbeddingService } from '../support/embedding-service.ts';
 import type { TestIngestion } from '../support/knowledge.ts';
 import { sendRequest } from '../support/request.ts';
@@ -24,7 +25,8 @@ const inBatch = 30;
 /** Documents that are pushed one by one and wait behind the batch. */
 const pushed = 10;
 const documentsPerRound = inBatch + pushed;
-const env = { QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1', QUARRY_FETCH_ALLOW: '127.0.0.1' };
+const { settings } = await externalDatabase();
+const env = { ...settings, QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1', QUARRY_FETCH_ALLOW: '127.0.0.1' };
 
 type Call = <T>(method: string, path: string, body?: unknown) => Promise<{ status: number; body: T; text: string }>;
 /** Work that a kill interrupts. It is started before the kill; the function waits until it has ended, and checks it. */

@@ -4,6 +4,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { runQuarry } from '../support/command.ts';
 import type { TestIngestion } from '../support/knowledge.ts';
 import { sendRequest } from '../support/request.ts';
@@ -21,7 +22,7 @@ test('a server killed while it learns from a source still finds what it found be
   skip,
   timeout: 900_000,
 }, async () => {
-  const env = { QUARRY_DATA_DIR: dataDir };
+  const env = { QUARRY_DATA_DIR: dataDir, ...(await externalDatabase()).settings };
   let server = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { findCluster } from '../../src/db/embedded.ts';
 import { findPostmaster } from '../../src/db/postmaster.ts';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { runQuarry } from '../support/command.ts';
 import { areaNames, openAreas } from '../support/crash-areas.ts';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
+import { childrenOf, readProcessFile, signal } from '../support/processes.ts';
 import { sendRequest } from '../support/request.ts';
 import { createRandom, reportProgress } from '../support/rounds.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
@@ -23,9 +25,11 @@ const seed = Number(process.env.CRASH_SEED ?? randomInt(2 ** 31));
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-mixed-'));
 chmodSync(dataDir, 0o755);
 after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
+const external = await externalDatabase();
 const env = {
   ...{ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_PARSE_WORKERS: '1' },
   QUARRY_FETCH_ALLOW: '127.0.0.1',
+  ...external.settings,
 };
 /** A short round includes one of the areas that end soon, chosen by its seed. */
 const isLong = kills > 4;
@@ -56,7 +60,10 @@ test('whatever is killed under mixed load, everything acknowledged is complete a
     // Each kill follows a random number of acknowledged writes.
     const enough = ledger.acknowledged + 20 + Math.floor(random() * 60);
     await reach(enough);
-    const victims = ['server', 'backend', 'postgres', 'parser'] as const;
+    // An external PostgreSQL is the one of all tests.
+    const victims = (['server', 'backend', 'postgres', 'parser'] as const).filter(
+      (each) => external.target === undefined || each === 'server' || each === 'parser',
+    );
     // In every four kills, each victim has its turn, starting with one that the seed chooses. The moment is random.
     const victim = victims[(seed + kill) % victims.length] ?? 'server';
     // Seals what was written so far at the moment of the kill.
@@ -102,44 +109,14 @@ async function killVictim(
   for (const deadline = Date.now() + 300_000; Date.now() < deadline; ) {
     const candidates = listCandidates();
     const pid = candidates[Math.floor(chance * candidates.length)];
-    if (pid !== undefined && isKilled(pid)) return;
+    if (pid !== undefined && signal(pid, 'SIGKILL')) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   assert.fail(`There is no ${victim} to kill.`);
 }
 
-/** False if the process has ended in the meantime. */
-function isKilled(pid: number): boolean {
-  try {
-    return process.kill(pid, 'SIGKILL');
-  } catch {
-    return false;
-  }
-}
-
-/** Empty if the process has ended in the meantime. */
-function readProcessFile(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
-}
-
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
-}
-
-function childrenOf(pid: number): number[] {
-  let threads: string[] = [];
-  try {
-    threads = readdirSync(`/proc/${pid}/task`);
-  } catch {
-    // The process has ended in the meantime.
-  }
-  return threads.flatMap((thread) =>
-    readProcessFile(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean).map(Number),
-  );
 }
 
 function descendantsOf(pid: number): number[] {

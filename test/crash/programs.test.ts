@@ -12,6 +12,7 @@ import { findCluster } from '../../src/db/embedded.ts';
 import { findPostmaster } from '../../src/db/postmaster.ts';
 import { AutomationsClient } from '../support/automations.ts';
 import { openBreakingProxy } from '../support/breaking-proxy.ts';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { basicEnvironment } from '../support/command.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { programOf } from '../support/programs.ts';
@@ -31,12 +32,18 @@ const workerFile = fileURLToPath(new URL('../support/workflow-worker.ts', import
 const workerCount = 2;
 const lanes = 8;
 const patienceMs = 300_000;
-const victims = ['worker', 'postgres', 'server'] as const;
+const external = await externalDatabase();
+const victims = (['worker', 'postgres', 'server'] as const).filter(
+  (victim) => victim !== 'postgres' || external.target === undefined,
+);
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-crash-programs-'));
 chmodSync(dataDir, 0o755);
 const serve = () =>
-  startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_FETCH_ALLOW: '127.0.0.1' });
+  startServe({
+    ...{ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_FETCH_ALLOW: '127.0.0.1' },
+    ...external.settings,
+  });
 let server = await serve();
 /** Workers keep its address when the server gets another one. */
 const proxy = await openBreakingProxy(server.baseUrl);

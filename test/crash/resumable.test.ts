@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { findDrift } from '../../src/usage/store.ts';
 import { openBreakingProxy } from '../support/breaking-proxy.ts';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import type { FileBody } from '../support/files.ts';
 import { sendRequest } from '../support/request.ts';
 import { type ServedProcess, startServe } from '../support/serve.ts';
@@ -50,7 +51,11 @@ function peakMemoryMb(pid: number): number {
 test(`an upload of ${bytesMb} MB that is interrupted ten times, once by killing the server, becomes one file`, async (t) => {
   const source = join(directory, 'source');
   writeSource(source);
-  const env = { QUARRY_DATA_DIR: join(directory, 'data'), QUARRY_LOG_LEVEL: 'silent', QUARRY_PROCESSES: '1' };
+  const external = await externalDatabase();
+  const env = {
+    ...external.settings,
+    ...{ QUARRY_DATA_DIR: join(directory, 'data'), QUARRY_LOG_LEVEL: 'silent', QUARRY_PROCESSES: '1' },
+  };
   let serve: ServedProcess = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(directory, 'data', 'credentials.json'), 'utf8')) as {
     secret_key: string;
@@ -90,7 +95,7 @@ test(`an upload of ${bytesMb} MB that is interrupted ten times, once by killing 
     for (const [i, offset] of offsets.entries()) assert.ok(offset >= (offsets[i - 1] ?? 0));
     const { body: file } = await sendRequest<FileBody>(serve.baseUrl, 'GET', `/api/v1/files/${id}`, { key });
     assert.deepEqual([file.size, file.checksum], [size, await checksumOf(source)]);
-    const target = findEmbeddedPostgres(env.QUARRY_DATA_DIR);
+    const target = external.target ?? findEmbeddedPostgres(env.QUARRY_DATA_DIR);
     assert.ok(target !== undefined);
     const db = openDatabase(target, { poolSize: 1, applicationName: 'quarry-test' });
     const rows = await db<{ blobKey: string }[]>`select blob_key from files`;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
 import { startLanguageModel } from '../support/language-model.ts';
 import { sendRequest } from '../support/request.ts';
@@ -19,7 +20,9 @@ after(async () => {
 
 /** The number of requests of one extraction that are in flight at the same time. */
 const inFlightMax = 4;
+const { settings } = await externalDatabase();
 const env = {
+  ...settings,
   QUARRY_DATA_DIR: dataDir,
   QUARRY_LOG_LEVEL: 'silent',
   QUARRY_PARSE_WORKERS: '1',

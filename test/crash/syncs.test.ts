@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { sendRequest } from '../support/request.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startServe } from '../support/serve.ts';
@@ -14,7 +15,8 @@ after(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 const rounds = Number(process.env.CRASH_ROUNDS ?? 2);
 const batches = 6;
 const documentsPerBatch = 10;
-const env = { QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1' };
+const { settings } = await externalDatabase();
+const env = { ...settings, QUARRY_DATA_DIR: dataDir, QUARRY_PARSE_WORKERS: '1' };
 
 type Sync = {
   id: string;

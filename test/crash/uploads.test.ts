@@ -11,6 +11,7 @@ import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { checkFiles, type Finding } from '../../src/files/fsck.ts';
 import { sweepBlobs } from '../../src/files/sweep.ts';
 import { findDrift } from '../../src/usage/store.ts';
+import { externalDatabase } from '../support/cells-of-process.ts';
 import { bytesOf, type FileBody } from '../support/files.ts';
 import { startServe } from '../support/serve.ts';
 
@@ -54,10 +55,13 @@ async function uploadUntilGone(baseUrl: string, key: string, seed: number, done:
   }
 }
 
+const external = await externalDatabase();
+const env = { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', ...external.settings };
+
 test('a server killed during uploads keeps every acknowledged file, and a sweep removes everything else', async () => {
   const acknowledged: Acknowledged[] = [];
   for (let round = 0; round < rounds; round++) {
-    const serve = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
+    const serve = await startServe(env);
     const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
       secret_key: string;
     };
@@ -74,8 +78,8 @@ test('a server killed during uploads keeps every acknowledged file, and a sweep 
   }
   assert.ok(acknowledged.length >= rounds * acknowledgedPerRound);
 
-  const serve = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent' });
-  const target = findEmbeddedPostgres(dataDir);
+  const serve = await startServe(env);
+  const target = external.target ?? findEmbeddedPostgres(dataDir);
   assert.ok(target !== undefined);
   const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
   try {

@@ -88,7 +88,7 @@ export function listParts(length: Length, seed: number): Part[] {
       'faults',
       `${of(24, 240)} faults of PostgreSQL and the blob store under load, ${of(12, 120)} of external services, full disks, wrong clocks`,
       [
-        ...['faults', 'service-faults', 'disk-full', 'full-cluster'].map(crash),
+        ...['faults', 'service-faults', 'cells-alone', 'disk-full', 'full-cluster'].map(crash),
         'test/api/db/clock-skew.test.ts',
         'test/api/crawls/name-servers.test.ts',
       ],

@@ -38,6 +38,22 @@ async function createDatabase(template: string): Promise<TestDatabase> {
   };
 }
 
+/** Ends the connections to a database and refuses new ones. Returns a function that allows them again. */
+export async function takeAway({ target, db }: TestDatabase): Promise<() => Promise<void>> {
+  const name = typeof target === 'string' ? new URL(target).pathname.slice(1) : target.database;
+  const session = await db.reserve();
+  await administrate(serverOfRun(), async (sql) => {
+    await sql`alter database ${sql(name)} with allow_connections false`;
+  });
+  await session`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()`;
+  session.release();
+  return () =>
+    administrate(serverOfRun(), async (sql) => {
+      await sql`alter database ${sql(name)} with allow_connections true`;
+    });
+}
+
 /** Runs work on a separate connection to the server's maintenance database. */
 export async function administrate<T>(target: DatabaseTarget, work: (sql: Database) => Promise<T>): Promise<T> {
   const sql = openDatabase(target, { poolSize: 1, applicationName: 'quarry-test' });

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { appendFileSync, chownSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -9,6 +9,7 @@ import { canReach, getPostgresAccount, ownAccount } from '../../src/db/postgres-
 import { copyBinaries, findBinaries } from '../../src/db/postgres-binaries.ts';
 import { postgresEnvironment } from '../../src/db/postmaster.ts';
 import { findFreePort } from './free-port.ts';
+import { childrenOf, signal } from './processes.ts';
 
 type TestPostgres = {
   address: DatabaseAddress;
@@ -57,7 +58,7 @@ export async function startPostgresPair({ synchronous }: { synchronous: boolean 
     const kill = async () => {
       const backends = child.exitCode === null && child.signalCode === null ? childrenOf(pid) : [];
       child.kill('SIGKILL');
-      for (const backend of backends) killIfAlive(backend);
+      for (const backend of backends) signal(backend, 'SIGKILL');
       await ended;
     };
     const server = { address, db, pid, kill };
@@ -105,19 +106,5 @@ async function untilItServes(db: Database, hasEnded: () => boolean): Promise<voi
       if (tries === startTriesMax || hasEnded()) throw error;
       await wait(startPollMs);
     }
-  }
-}
-
-function childrenOf(pid: number): number[] {
-  return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
-  );
-}
-
-function killIfAlive(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // The process has ended.
   }
 }

@@ -42,6 +42,8 @@ export async function startServe(
       QUARRY_WORKER_PORT: '0',
       QUARRY_PARSE_WORKERS: '1',
       QUARRY_PARSE_NETWORK: 'shared',
+      // Beside other tests, a connection may take longer than the usual ten seconds, and a start gives up then.
+      QUARRY_DB_TIMEOUT_SECONDS: '60',
       // A server that starts its own database has no cells.
       ...(testsCells && env.DATABASE_URL !== undefined ? await secondCellOf(env.DATABASE_URL) : {}),
       ...env,

@@ -12,6 +12,8 @@ const say = (word: string) => process.stdout.write(`${word}\n`);
 const retry = { max_attempts: 3, initial_seconds: 0.05, factor: 1 };
 const codeOf = (error: StepError) => [error.code, error.step];
 
+const quarry = new Quarry({ baseUrl, key });
+
 const scenarios: Record<string, (run: Run, input: { n?: number }) => Promise<unknown>> = {
   async steps(run, { n = 0 }) {
     const commands = new Set<string>();
@@ -43,6 +45,11 @@ const scenarios: Record<string, (run: Run, input: { n?: number }) => Promise<unk
     for (let turn = 0; turn < 2; turn++) await run.step('loop', () => turn);
     return { ...all, squares };
   },
+  uploads: (run) =>
+    run.step('upload', async ({ run: id }) => {
+      const file = new File(['hello'], 'a.txt');
+      return (await quarry.files.upload(file, { owner: { automation_run: id } })).filename;
+    }),
   square: (run, { n = 0 }) => run.step('square', () => n ** 2),
   async asks(run) {
     const form = { type: 'object', required: ['account'], properties: { account: { type: 'string' } } } as const;
@@ -86,7 +93,7 @@ const scenarios: Record<string, (run: Run, input: { n?: number }) => Promise<unk
 
 const flows = Object.entries(scenarios).map(([name, body]) => workflow(`${prefix}${name}`, {}, body as never));
 const onError = (error: unknown) => process.stderr.write(`${error instanceof StepError ? 'step' : ''} ${error}\n`);
-const one = worker(new Quarry({ baseUrl, key }), flows, { codeVersion, leaseSeconds: 20, onError });
+const one = worker(quarry, flows, { codeVersion, leaseSeconds: 20, onError });
 process.once('SIGTERM', () => one.stop().then(() => process.exit(0)));
 void one.start();
 say('started');

@@ -43,7 +43,14 @@ test('postings and positions come out of bundles and merged segments as they wen
       (one, two, first) => {
         const chunks = [...indexed(one, first), ...indexed(two, first + one.length)];
         const bundles = [placeBundle(bundleOf(indexed(one, 0)), first), bundleOf(chunks.slice(one.length))];
-        for (const entry of mergeBundles(bundles)) {
+        const merged = mergeBundles(bundles);
+        assert.deepEqual(new Set(merged.terms), new Set(chunks.flatMap(({ terms }) => [...terms.keys()])));
+        for (const [i, term] of merged.terms.entries()) {
+          const part = ({ all, starts, sizes }: typeof merged.postings) => {
+            const start = (starts[i] ?? 0) - 1;
+            return all.subarray(start, start + (sizes[i] ?? 0));
+          };
+          const entry = { term, postings: part(merged.postings), positions: part(merged.positions) };
           const holders = chunks.filter(({ terms }) => terms.has(entry.term));
           const columns = unpackPostings(entry.postings);
           assert.deepEqual(

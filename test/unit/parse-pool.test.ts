@@ -262,8 +262,8 @@ test('a short document is read and prepared by one task as by two, and a long on
   const read = (text: string) =>
     real.parse({ bytes: Buffer.from(text), filename: 'a.md' }, { prepare: { title: undefined, ...terms } });
   try {
-    const short = await read('---\ntitle: Of bees\n---\n# Bees\n\nBees\u0000 fly to the flowers.\n');
-    const text = Buffer.from(short.markdown.replaceAll('\0', '\uFFFD'));
+    const short = await read('---\ntitle: Of bees\n---\n# Bees\n\nBees fly to the flowers.\n');
+    const text = Buffer.from(short.markdown);
     assert.deepEqual(short.prepared, await real.prepare({ text, title: 'Of bees', ...terms }));
     const long = await read(`# Bees\n\n${'Bees fly to the flowers. '.repeat(10_000)}\n`);
     assert.equal(long.prepared, undefined);

@@ -14,8 +14,8 @@ export type UploadOptions = CallOptions & {
   contentType?: string;
   /** The size of a stream in bytes. */
   size?: number;
-  /** Owners of the file, and whether an image gets a public URL. */
-  owner?: { agent?: string; org?: string; team?: string; user?: string; share?: boolean };
+  /** Owners of the file, the run that makes it, and whether an image gets a public URL. */
+  owner?: { agent?: string; org?: string; team?: string; user?: string; automation_run?: string; share?: boolean };
   /** Called whenever more bytes are stored. */
   onProgress?: (stored: number, size: number) => void;
 };

@@ -33,8 +33,13 @@ const beatSecondsMax = 20;
 /** A promise for a run that another worker, or this one later, continues. */
 export const never = new Promise<never>(() => {});
 
-/** A claimed run: the beginning of its journal. */
-type Work = { sequence: number; journal: WorkflowJournalEntry[]; after_cursor?: string | undefined };
+/** A claimed run: its id, and the beginning of its journal. */
+type Work = {
+  run: string | { id: string };
+  sequence: number;
+  journal: WorkflowJournalEntry[];
+  after_cursor?: string | undefined;
+};
 /** How the holder of a claim reads and writes its run. */
 export type Claim = {
   post<T>(path: 'entries' | 'journal', body: Json, options: CallOptions): Promise<T>;
@@ -79,6 +84,11 @@ export class Execution {
     this.#leaseMs = leaseSeconds * 1_000;
     this.#stopping = stopping;
     this.#sequence = work.sequence;
+  }
+
+  get run(): string {
+    const { run } = this.#work;
+    return typeof run === 'string' ? run : run.id;
   }
 
   get signal(): AbortSignal {

@@ -50,6 +50,8 @@ export type StepTools = {
   /** The same for all attempts of this step: its idempotency key in other systems. */
   commandId: string;
   attempt: number;
+  /** The id of the run, which uploads of its files name as `automation_run`. */
+  run: string;
   /** Aborted when the run is cancelled, the claim is lost or the worker stops. */
   signal: AbortSignal;
 };
@@ -121,7 +123,7 @@ export class Run {
     const x = this.#execution;
     const { commandId, attempt } = step;
     try {
-      const output = await x.work(async () => plain(await fn({ commandId, attempt, signal: x.signal })));
+      const output = await x.work(async () => plain(await fn({ commandId, attempt, run: x.run, signal: x.signal })));
       Object.assign(step, { phase: 'completed', output });
       x.write({ type: 'node_completed', node_id: id, payload: output });
     } catch (thrown) {

@@ -187,10 +187,10 @@ export type CreateThreadMessageResponse = { id: string; thread: string; content:
 export type CreateInstallationRequest = { agent: string; kind: 'webhook/inbound' | 'thread/messages'; };
 export type InstallationPage = Page & { data: Array<Installation>; };
 export type UpdateInstallationRequest = Record<string, never>;
-export type CreateFileRequest = { filename: string; content_type: string; data: string; acl?: AclInput; agent?: string; org?: string; team?: string; user?: string; share?: boolean; };
+export type CreateFileRequest = { filename: string; content_type: string; data: string; acl?: AclInput; agent?: string; org?: string; team?: string; user?: string; share?: boolean; automation_run?: string; };
 export type StoredFilePage = Page & { data: Array<StoredFile>; };
 export type UpdateFileRequest = { filename?: string; provider_metadata?: Record<string, unknown>; share?: boolean; acl?: AclInput; };
-export type CreateFileUploadUrlRequest = { filename: string; content_type: string; size?: number; checksum?: string; expires_in?: number; agent?: string; org?: string; team?: string; user?: string; share?: boolean; };
+export type CreateFileUploadUrlRequest = { filename: string; content_type: string; size?: number; checksum?: string; expires_in?: number; agent?: string; org?: string; team?: string; user?: string; share?: boolean; automation_run?: string; };
 export type UploadPage = Page & { data: Array<Upload>; };
 export type ConfigEntryPage = Page & { data: Array<ConfigEntry>; };
 export type PutConfigRequest = { agent?: string; org?: string; content: string; content_type?: string; if_version?: number; };
@@ -725,7 +725,7 @@ export type Operations = {
   'POST /mcp/{key}': { path: { key: string; }; query: undefined; body: CallAppMcpRequest; result: CallAppMcpResponse };
   'POST /oauth/{key}/token': { path: { key: string; }; query: undefined; body: undefined; result: AssistantToken };
   'POST /oauth/{key}/revoke': { path: { key: string; }; query: undefined; body: undefined; result: RevokeAssistantTokenResponse };
-  'POST /api/v1/files/uploads': { path: undefined; query: { agent?: string; org?: string; team?: string; user?: string; share?: boolean; }; body: undefined; result: StoredFile };
+  'POST /api/v1/files/uploads': { path: undefined; query: { agent?: string; org?: string; team?: string; user?: string; share?: boolean; automation_run?: string; }; body: undefined; result: StoredFile };
   'PUT /api/v1/files/uploads': { path: undefined; query: { token: string; }; body: undefined; result: StoredFile };
   'POST /api/v1/inbound/{token}': { path: { token: string; }; query: undefined; body: undefined; result: PostInboundResponse };
 };

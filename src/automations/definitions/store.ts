@@ -254,7 +254,7 @@ export async function upsertSecret(db: Db, scope: Scope, name: string, value: Bu
   const [row] = await db<[SecretRow]>`
     insert into app_secrets (app_id, sandbox_id, name, value)
     values (${scope.appId}, ${scope.sandboxId}, ${name}, ${value})
-    on conflict (app_id, sandbox_id, name) do update set value = excluded.value, updated_at = now()
+    on conflict (app_id, sandbox_id, name) do update set value = excluded.value, updated_at = excluded.updated_at
     returning name, created_at, updated_at`;
   return row;
 }

@@ -2,12 +2,12 @@ import type { Attachment } from '../../content/models/llm/messages.ts';
 import type { ToolDefinition } from '../../content/models/llm/tools.ts';
 import type { Db } from '../../db/database.ts';
 import { type EventCause, emitEvent, setEventCause } from '../../events/emit.ts';
+import { insertMadeFile } from '../../files/of-runs.ts';
 import { AppError } from '../../lib/errors.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
 import type { Expressions } from '../engine/expressions.ts';
-import { insertMadeFile } from '../runs/file-store.ts';
 import { loadRunCaller } from '../runs/identity.ts';
 import type { RunService } from '../runs/service.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
@@ -102,7 +102,7 @@ export function createNodeServices(deps: NodeServiceDeps) {
         const write = async (tx: Db) => {
           const file = await caused(tx, commit);
           const id = parseId('file', file.id);
-          if (id !== undefined) await insertMadeFile(tx, run, id);
+          if (id !== undefined) await insertMadeFile(tx, { appId: run.appId, id }, run.id);
           return { output: file };
         };
         return { commit: write, discard };

@@ -115,18 +115,18 @@ export async function listOldRuns(
 export async function listFree(db: Db, appId: string, runs: readonly string[]): Promise<Set<string>> {
   const rows = await db<{ id: string }[]>`
     select r.id from automation_runs r where r.app_id = ${appId} and r.id = any(${[...runs]}::uuid[])
-    and not exists (select from automation_runs t where t.app_id = r.app_id and t.tree_id = r.id
+    and not exists (select from automation_runs t where t.app_id = ${appId} and t.tree_id = r.id
       and t.status in ('pending', 'running'))
     and not exists (
       with recursive descendants as (
-        select d.app_id, d.id, d.status from automation_runs d where d.app_id = r.app_id and d.parent_run_id = r.id
+        select d.id, d.status from automation_runs d where d.app_id = ${appId} and d.parent_run_id = r.id
         union
-        select d.app_id, d.id, d.status from automation_runs d where d.app_id = r.app_id and d.retried_from = r.id
+        select d.id, d.status from automation_runs d where d.app_id = ${appId} and d.retried_from = r.id
         union
-        select n.app_id, n.id, n.status from descendants p cross join lateral (
-          select d.app_id, d.id, d.status from automation_runs d where d.app_id = p.app_id and d.parent_run_id = p.id
+        select n.id, n.status from descendants p cross join lateral (
+          select d.id, d.status from automation_runs d where d.app_id = ${appId} and d.parent_run_id = p.id
           union
-          select d.app_id, d.id, d.status from automation_runs d where d.app_id = p.app_id and d.retried_from = p.id) n)
+          select d.id, d.status from automation_runs d where d.app_id = ${appId} and d.retried_from = p.id) n)
       select from descendants where status in ('pending', 'running'))`;
   return new Set(rows.map(({ id }) => id));
 }
@@ -142,10 +142,10 @@ export async function listOwnExtractions(
 ): Promise<string[]> {
   const rows = await db<{ id: string; others: string[] }[]>`
     select c.child_id as id, array(
-      select o.run_id from automation_run_children o where o.app_id = c.app_id and o.child_kind = c.child_kind
+      select o.run_id from automation_run_children o where o.app_id = ${appId} and o.child_kind = c.child_kind
         and o.child_id = c.child_id and o.run_id <> all(${[...runs]}::uuid[])
       union all
-      select n.id from automation_runs n where n.app_id = c.app_id and n.retried_from = c.run_id
+      select n.id from automation_runs n where n.app_id = ${appId} and n.retried_from = c.run_id
         and n.id <> all(${[...runs]}::uuid[])) as others
     from automation_run_children c join extractions e on e.app_id = c.app_id and e.id = c.child_id
     where c.app_id = ${appId} and c.run_id = any(${[...runs]}::uuid[]) and c.child_kind = 'extraction'

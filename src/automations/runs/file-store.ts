@@ -28,10 +28,3 @@ export function nameFiles(db: Db, table: 'made' | 'moved', files: readonly strin
       select r.app_id, r.id, f.id from ${db(table)} r, unnest(${[...files]}::uuid[]) f (id)
       on conflict do nothing),`;
 }
-
-/** Records that a run made a file, in the transaction that writes the file. */
-export async function insertMadeFile(db: Db, run: { appId: string; id: string }, file: string): Promise<void> {
-  await db`
-    insert into automation_run_files (app_id, run_id, file_id, made) values (${run.appId}, ${run.id}, ${file}, true)
-    on conflict (app_id, run_id, file_id) do update set made = true`;
-}

@@ -28,7 +28,7 @@ export async function useRunTokens(tx: Db, run: RunKey, tokens: number, max: num
   const { count } = await tx`
     insert into automation_run_generations as g (app_id, run_id, tokens)
     select ${run.appId}::uuid, ${run.id}::uuid, ${tokens}::bigint where ${tokens}::bigint <= ${max}::bigint
-    on conflict (app_id, run_id) do update set tokens = g.tokens + excluded.tokens, updated_at = now()
+    on conflict (app_id, run_id) do update set tokens = g.tokens + excluded.tokens, updated_at = excluded.updated_at
     where g.tokens + excluded.tokens <= ${max}::bigint`;
   return count > 0;
 }
@@ -53,7 +53,8 @@ export async function appendOutput(
     with moved as (
       insert into automation_run_generations as g (app_id, run_id, position)
       select r.app_id, r.id, ${parts.length} from automation_runs r where r.app_id = ${run.appId} and r.id = ${run.id}
-      on conflict (app_id, run_id) do update set position = g.position + excluded.position, updated_at = now(),
+      on conflict (app_id, run_id) do update set position = g.position + excluded.position,
+        updated_at = excluded.updated_at,
         kept_after = greatest(g.kept_after, g.position + excluded.position - ${partsMax})
       returning g.app_id, g.run_id, g.position, g.kept_after),
     added as (

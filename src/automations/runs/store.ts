@@ -194,9 +194,9 @@ export async function findWork(db: Db, appId: string, id: string): Promise<WorkR
   const [row] = await db<WorkRow[]>`
     select r.*, (a.max_concurrent_runs is not null or a.concurrency is not null or a.rate is not null) as limited,
       r.tree_id is not null
-        or exists (select 1 from automation_run_trees t where t.app_id = r.app_id and t.id = r.id) as in_tree,
+        or exists (select 1 from automation_run_trees t where t.app_id = ${appId} and t.id = r.id) as in_tree,
       ${secretsVersion(db, 'r')} as secrets_version,
-      (select g.scopes from automation_graphs g where g.app_id = r.app_id and g.automation_id = r.automation_id
+      (select g.scopes from automation_graphs g where g.app_id = ${appId} and g.automation_id = r.automation_id
         and g.version = r.graph_version) as graph_scopes
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
     where r.app_id = ${appId} and r.id = ${id}`;

@@ -127,7 +127,8 @@ function parseMessage(line: string): Message | Message[] | undefined {
   }
 }
 
-const readingMethod = /^(?:initialize|ping|server\/discover|resources\/read|prompts\/get|\w+(?:\/templates)?\/list)$/;
+const readingMethod =
+  /^(?:initialize|ping|server\/discover|resources\/read|prompts\/get|tasks\/get|\w+(?:\/templates)?\/list)$/;
 
 /** A message that has not reached a working server is repeated, as is one that only reads. */
 function mayRepeat(error: unknown, messages: Message[]): boolean {
@@ -138,7 +139,10 @@ function mayRepeat(error: unknown, messages: Message[]): boolean {
 
 const versionMember = 'io.modelcontextprotocol/protocolVersion';
 /** The member of `params` that the header `Mcp-Name` repeats. */
-const nameMembers: Record<string, string> = { 'tools/call': 'name', 'prompts/get': 'name', 'resources/read': 'uri' };
+const nameMembers: Record<string, string> = {
+  ...{ 'tools/call': 'name', 'prompts/get': 'name', 'resources/read': 'uri' },
+  ...{ 'tasks/get': 'taskId', 'tasks/update': 'taskId', 'tasks/cancel': 'taskId' },
+};
 
 /** The headers that repeat members of the message, as its revision of the protocol asks for over HTTP. */
 function headersOf(messages: Message[], agreed: string | undefined): Record<string, string> {

@@ -50,6 +50,7 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     setTimeout(() => forceExit(config.dataDir), timeoutMs).unref();
     await running.close();
     log.info('Stopped');
+    exitSoon();
   }
 }
 
@@ -84,7 +85,13 @@ async function runSupervised(): Promise<number> {
   const stop = listenForStop(() => process.exit(1));
   const { runChild } = await import('../../supervisor/child.ts');
   await runChild(stop.requested, collectGarbage);
+  exitSoon();
   return 0;
+}
+
+/** Connections to a cell that does not respond would keep a process that has stopped. */
+function exitSoon(): void {
+  setTimeout(() => process.exit(), leftoverMs).unref();
 }
 
 /**
@@ -103,6 +110,7 @@ type Collection = { type: 'major'; execution: 'sync'; flavor: 'last-resort' };
 const stopTimeoutMs = 9_500;
 /** Nothing in progress can be finished. The sooner the process ends, the sooner the next one serves. */
 const stopTimeoutWithoutDatabaseMs = 1_000;
+const leftoverMs = 500;
 const sameSignalMs = 500;
 
 function listenForStop(force: () => void): { requested: Promise<NodeJS.Signals> } {

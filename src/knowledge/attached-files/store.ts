@@ -45,7 +45,7 @@ function attachments(db: Db, caller: Caller, sourceIds: readonly string[], file?
     where d.app_id = ${appId} and d.source_id = ${sources}
       and ${file === undefined ? db`true` : db`(d.file_id = ${file} or (d.id = ${file} and d.file_id is null))`}
       and ${documentVisible(db, caller, 'd')}
-      and not exists (select from knowledge_documents t where t.app_id = d.app_id and t.source_id = d.source_id
+      and not exists (select from knowledge_documents t where t.app_id = ${appId} and t.source_id = d.source_id
         and t.file_id = d.file_id and t.id > d.id and ${documentVisible(db, caller, 't')})
     union all
     select i.source_id, a.file_id, true, null, case when a.state = 'pending' and not stuck then 'in_progress'
@@ -57,11 +57,11 @@ function attachments(db: Db, caller: Caller, sourceIds: readonly string[], file?
       cross join lateral (select a.state = 'pending' and ${isStuck(db)} as stuck) s
     where a.app_id = ${appId} and i.source_id = ${sources} and a.state <> 'done' and a.file_id is not null
       and ${ingestionVisible(db, caller, 'i')} and ${file === undefined ? db`true` : db`a.file_id = ${file}`}
-      and not exists (select from knowledge_documents d where d.app_id = a.app_id and d.source_id = i.source_id
+      and not exists (select from knowledge_documents d where d.app_id = ${appId} and d.source_id = i.source_id
         and d.file_id = a.file_id and ${documentVisible(db, caller, 'd')})
       and not exists (select from knowledge_ingestion_items b
         join knowledge_ingestions j on j.app_id = b.app_id and j.id = b.ingestion_id
-        where b.app_id = a.app_id and b.file_id = a.file_id and j.source_id = i.source_id and b.state <> 'done'
+        where b.app_id = ${appId} and b.file_id = a.file_id and j.source_id = i.source_id and b.state <> 'done'
           and ${ingestionVisible(db, caller, 'j')} and (b.ingestion_id, b.ordinal) > (a.ingestion_id, a.ordinal)))`;
 }
 

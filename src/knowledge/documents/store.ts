@@ -82,7 +82,7 @@ export async function upsertDocuments(
       source_url = excluded.source_url, seen_by = excluded.seen_by, first_ordinal = excluded.first_ordinal,
       chunk_count = excluded.chunk_count, word_count = excluded.word_count, language = excluded.language,
       embedding_model = excluded.embedding_model, acl_id = excluded.acl_id, acl_version = excluded.acl_version,
-      indexed_at = now(), updated_at = now()`;
+      indexed_at = excluded.indexed_at, updated_at = excluded.updated_at`;
   const refusals = db`
     delete from knowledge_embedding_refusals where app_id = ${appId} and document_id = any(${ids}::uuid[])`;
   const { all, starts, sizes } = joinBytes(entries.map(({ text }) => text));
@@ -413,8 +413,9 @@ export async function noteRefusal(db: Db, appId: string, id: string, model: stri
       tries = case when r.model = excluded.model then r.tries + 1 else 1 end,
       retry_at = case when r.model <> excluded.model then excluded.retry_at
         when r.tries + 1 < ${triesMax}
-        then now() + make_interval(secs => ${firstDelaySeconds}::float8 * power(${delayFactor}::float8, r.tries)) end,
-      refused_at = now()`;
+        then excluded.refused_at
+          + make_interval(secs => ${firstDelaySeconds}::float8 * power(${delayFactor}::float8, r.tries)) end,
+      refused_at = excluded.refused_at`;
 }
 
 function deleteRefusal(db: Db, appId: string, id: string) {

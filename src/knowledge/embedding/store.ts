@@ -74,7 +74,7 @@ export async function notePending(tx: Db, { appId, sourceId }: SourceKey): Promi
 /** Marks all embedders for a comparison with their models, of a space or of all. Returns whether there are any. */
 export async function noteAllPending(db: Db, scope?: Scope): Promise<boolean> {
   const where = scope
-    ? db`e.app_id = ${scope.appId} and exists (select from knowledge_sources s where s.app_id = e.app_id
+    ? db`e.app_id = ${scope.appId} and exists (select from knowledge_sources s where s.app_id = ${scope.appId}
         and s.id = e.source_id and s.sandbox_id = ${scope.sandboxId})`
     : db`true`;
   const marked = await db`
@@ -159,7 +159,7 @@ export function listDocumentsToEmbed(
     where d.app_id = ${appId} and d.source_id = ${sourceId} and d.embedding_model is distinct from ${model}
       and (d.embedding_model is not null or not ${isIngesting(db, { appId, sourceId })})
       and not exists (
-        select from knowledge_embedding_refusals r where r.app_id = d.app_id and r.document_id = d.id
+        select from knowledge_embedding_refusals r where r.app_id = ${appId} and r.document_id = d.id
           and r.model = ${model} and (r.retry_at is null or r.retry_at > now()))
       and ${beyond}
     order by d.created_at desc, d.id desc limit ${count}`;

@@ -52,7 +52,7 @@ export async function findNextDocument(db: Db, { appId, sourceId }: SourceKey, a
       coalesce(sha256(t.content) = d.content_hash, false) as is_whole,
       case when d.embedding_model is null then 0 else d.chunk_count - (
         select count(*)::int from knowledge_vectors v
-        where v.app_id = d.app_id and v.source_id = d.source_id and v.model = d.embedding_model
+        where v.app_id = ${appId} and v.source_id = d.source_id and v.model = d.embedding_model
           and v.ordinal >= d.first_ordinal and v.ordinal < d.first_ordinal + d.chunk_count) end as vectors_missing
     from knowledge_documents d left join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id
     where d.app_id = ${appId} and d.source_id = ${sourceId} and d.chunk_count > 0 and ${beyond}

@@ -1,5 +1,5 @@
 import type { PackedVector } from '../../content/embed/codes.ts';
-import { mergeBundles, placeBundle, type TermPostings } from '../../content/postings.ts';
+import { type MergedPostings, mergeBundles, placeBundle } from '../../content/postings.ts';
 import type { PreparedText } from '../../content/prepare.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import { joinBytes } from '../../db/bytes.ts';
@@ -208,7 +208,7 @@ export async function dropUnusedLanguages(tx: Transaction, key: SourceKey): Prom
   await tx`
     update knowledge_indexes i set languages = array(
       select u.language from unnest(i.languages) with ordinality u (language, place)
-      where exists (select from knowledge_documents d where d.app_id = i.app_id and d.source_id = i.source_id
+      where exists (select from knowledge_documents d where d.app_id = ${key.appId} and d.source_id = i.source_id
         and d.language = u.language and d.acl_id is null and d.chunk_count > 0)
       order by u.place)
     where i.app_id = ${key.appId} and i.source_id = ${key.sourceId}`;
@@ -282,22 +282,31 @@ async function writeSegment(tx: Transaction, key: SourceKey, bundles: readonly B
 
 const postingRowsPerInsert = 4_000;
 
-async function insertPostings(tx: Transaction, key: SourceKey, segment: number, entries: TermPostings[]) {
-  // In key order, so that neighbours go to the same index pages.
-  entries.sort((a, b) => (a.term < b.term ? -1 : 1));
-  for (let from = 0; from < entries.length; from += postingRowsPerInsert) {
-    const rows = entries.slice(from, from + postingRowsPerInsert);
-    const postings = joinBytes(rows.map((row) => row.postings));
-    const positions = joinBytes(rows.map((row) => row.positions));
+async function insertPostings(tx: Transaction, key: SourceKey, segment: number, merged: MergedPostings) {
+  for (let from = 0; from < merged.terms.length; from += postingRowsPerInsert) {
+    const to = Math.min(merged.terms.length, from + postingRowsPerInsert);
+    const postings = cutParts(merged.postings, from, to);
+    const positions = cutParts(merged.positions, from, to);
     await tx`
       insert into knowledge_postings (app_id, segment, term, postings, positions)
       select ${key.appId}::uuid, ${segment}::bigint, p.term,
         substring(${postings.all}::bytea from p.start for p.size),
         substring(${positions.all}::bytea from p.positions_start for p.positions_size)
-      from unnest(${rows.map((row) => row.term)}::text[], ${postings.starts}::int[], ${postings.sizes}::int[],
+      from unnest(${merged.terms.slice(from, to)}::text[], ${postings.starts}::int[], ${postings.sizes}::int[],
         ${positions.starts}::int[], ${positions.sizes}::int[])
         p (term, start, size, positions_start, positions_size)`;
   }
+}
+
+/** Consecutive parts, as parts of a value of their own. */
+function cutParts({ all, starts, sizes }: MergedPostings['postings'], from: number, to: number) {
+  const before = (starts[from] ?? 1) - 1;
+  const end = (starts[to - 1] ?? 1) - 1 + (sizes[to - 1] ?? 0);
+  return {
+    all: all.subarray(before, end),
+    starts: starts.slice(from, to).map((start) => start - before),
+    sizes: sizes.slice(from, to),
+  };
 }
 
 /**

@@ -337,7 +337,7 @@ export async function lockRunning(
   id: string,
 ): Promise<(IngestionRow & { namesEmbedder: boolean }) | undefined> {
   const [row] = await tx<(IngestionRow & { namesEmbedder: boolean })[]>`
-    select i.*, exists (select from knowledge_embedders e where e.app_id = i.app_id and e.source_id = i.source_id
+    select i.*, exists (select from knowledge_embedders e where e.app_id = ${appId} and e.source_id = i.source_id
       and e.serving_name is not null) as names_embedder
     from knowledge_ingestions i where app_id = ${appId} and id = ${id} and status = 'running' for update of i`;
   return row;

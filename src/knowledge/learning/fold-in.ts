@@ -1,5 +1,5 @@
 import { codeHeaderBytes, frequencyWeight, packChunk, unpackWord } from '../../content/learn/codes.ts';
-import { readBundle, readPostings } from '../../content/postings.ts';
+import { listEntries, readPostings } from '../../content/postings.ts';
 import type { Transaction } from '../../db/database.ts';
 import { copyBytes } from '../index/cache.ts';
 import type { SourceKey } from '../index/store.ts';
@@ -36,23 +36,24 @@ export async function foldIn(
   const chunks = bundles.reduce((sum, bundle) => sum + bundle.chunkCount, 0);
   const codeVersion = await growModel(tx, key, chunks * size);
   if (codeVersion === undefined) return;
-  const read = bundles.map(({ chunkCount, content }) => ({ chunkCount, entries: readBundle(content) }));
-  const terms = new Set(read.flatMap(({ entries }) => entries.map((entry) => entry.term)));
-  const words = await readWords(tx, key, modelVersion, [...terms]);
+  const read = bundles.map((bundle) => ({ ...bundle, entries: listEntries(bundle.content) }));
+  const terms = read.flatMap(({ entries }) => entries.map(({ term }) => term));
+  const words = await readWords(tx, key, modelVersion, terms);
   const codes = Buffer.alloc(chunks * size);
   const vector = new Float32Array(dimensions);
   let done = 0;
-  for (const { chunkCount, entries } of read) {
+  for (const { chunkCount, content, entries } of read) {
     const sums = new Float64Array(chunkCount * dimensions);
-    for (const { term, postings } of entries) {
+    for (const { term, start, end } of entries) {
       const packed = words.get(term);
       if (!packed) continue;
       unpackWord(packed, vector);
-      readPostings(postings, (ordinal, frequency) => {
+      const add = (ordinal: number, frequency: number) => {
         const at = ordinal * dimensions;
         const weight = frequencyWeight(frequency);
         for (let j = 0; j < dimensions; j++) sums[at + j] = (sums[at + j] as number) + weight * (vector[j] as number);
-      });
+      };
+      readPostings(content, add, start, end);
     }
     for (let i = 0; i < chunkCount; i++) packChunk(sums, i * dimensions, dimensions, codes, (done + i) * size);
     done += chunkCount;
@@ -60,13 +61,13 @@ export async function foldIn(
   await insertCodes(tx, key, modelVersion, { firstOrdinal, chunkCount: chunks, codeVersion, content: codes });
 }
 
-/** Reads the packed vectors of at least these words. */
+/** Reads the packed vectors of at least these words, which may repeat. */
 async function readWords(tx: Transaction, key: SourceKey, version: number, terms: readonly string[]): Promise<Words> {
   const name = `${key.appId}/${key.sourceId}/${version}`;
   const words: Words = cachedWords.get(name) ?? new Map();
   cachedWords.delete(name);
   cachedWords.set(name, words);
-  const missing = terms.filter((term) => !words.has(term));
+  const missing = [...new Set(terms.filter((term) => !words.has(term)))];
   if (missing.length === 0) return words;
   const found = await listWords(tx, key, version, missing);
   for (const term of missing) words.set(term, null);

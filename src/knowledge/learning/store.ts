@@ -130,7 +130,7 @@ export async function readIndexFacts(db: Db, key: SourceKey): Promise<IndexFacts
     select i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count - i.restricted_chunks as chunk_count,
       i.word_count - case when i.restricted_chunks = 0 then 0 else (
         select coalesce(sum(d.word_count), 0) from knowledge_documents d
-        where d.app_id = i.app_id and d.source_id = i.source_id and d.acl_id is not null) end as word_count,
+        where d.app_id = ${key.appId} and d.source_id = i.source_id and d.acl_id is not null) end as word_count,
       i.open_added
     from knowledge_indexes i where i.app_id = ${key.appId} and i.source_id = ${key.sourceId}`;
   return row;

@@ -64,8 +64,8 @@ async function countUngranted(db: Db, appId: string, ids: readonly string[], acl
         or (p.principal_type = 'org_role' and p.principal_id = u.org_id
           and p.principal_role = coalesce(u.org_role, 'member'))
         or (p.principal_type = 'team' and (p.principal_id = a.team_id or exists (select from team_memberships m
-          where m.app_id = p.app_id and m.team_id = p.principal_id and i.id in (m.user_id, m.agent_id))))
+          where m.app_id = ${appId} and m.team_id = p.principal_id and i.id in (m.user_id, m.agent_id))))
         or (p.principal_type = 'group' and exists (select from group_members m
-          where m.app_id = p.app_id and m.group_id = p.principal_id and m.user_id = i.id))))`;
+          where m.app_id = ${appId} and m.group_id = p.principal_id and m.user_id = i.id))))`;
   return row.total;
 }

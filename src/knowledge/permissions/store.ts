@@ -16,7 +16,7 @@ export async function internAcl(tx: Transaction, scope: Scope, principals: reado
   const [row] = await tx<[{ id: string; isNew: boolean }]>`
     insert into knowledge_acls (app_id, sandbox_id, id, digest)
     values (${appId}, ${sandboxId}, ${newUuid()}, ${digest})
-    on conflict (app_id, sandbox_id, digest) do update set created_at = now()
+    on conflict (app_id, sandbox_id, digest) do update set created_at = excluded.created_at
     returning id, xmax = 0 as is_new`;
   if (row.isNew && principals.length > 0)
     await tx`
@@ -110,9 +110,9 @@ export function aclsOfRestore(
       where app_id = ${appId} and source_id = ${sourceId} and acl_id is not null and ${chosen('id')}
       union select v.acl_id from knowledge_versions v
       where v.app_id = ${appId} and v.source_id = ${sourceId} and v.acl_id is not null and ${chosen('v.document_id')}
-        and not exists (select from knowledge_documents d where d.app_id = v.app_id and d.id = v.document_id)
+        and not exists (select from knowledge_documents d where d.app_id = ${appId} and d.id = v.document_id)
         and not exists (select from knowledge_versions w
-          where w.app_id = v.app_id and w.document_id = v.document_id and w.number > v.number)
+          where w.app_id = ${appId} and w.document_id = v.document_id and w.number > v.number)
       limit ${pullAclsMax + 1}) a)`;
 }
 

@@ -67,7 +67,7 @@ export async function listContexts(db: Db, appId: string, places: ChunkPlace[], 
       select min(b.start_byte) as start_byte, max(b.end_byte) as end_byte, min(b.start_line) as start_line,
         max(b.end_line) as end_line, min(b.start_page) as start_page, max(b.end_page) as end_page
       from knowledge_chunks b
-      where b.app_id = c.app_id and b.source_id = c.source_id
+      where b.app_id = ${appId} and b.source_id = c.source_id
         and b.ordinal between greatest(c.ordinal - ${chunks}, d.first_ordinal)
           and least(c.ordinal + ${chunks}, d.first_ordinal + d.chunk_count - 1)) n`;
 }

@@ -39,13 +39,13 @@ export async function listScope(db: Db, appId: string, sources: Fragment): Promi
       coalesce(m.code_version, 0) as code_version, e.serving_name, e.serving_space,
       coalesce(e.serving_version, 0) as serving_version,
       coalesce((select array_agg(g.segment::int8::float8) from knowledge_segments g
-        where g.app_id = i.app_id and g.source_id = i.source_id), '{}') as segments,
+        where g.app_id = ${appId} and g.source_id = i.source_id), '{}') as segments,
       coalesce((select array_agg(b.first_ordinal) from knowledge_bundles b
-        where b.app_id = i.app_id and b.source_id = i.source_id), '{}') as bundles,
+        where b.app_id = ${appId} and b.source_id = i.source_id), '{}') as bundles,
       coalesce((select array_agg(d.first_ordinal order by d.first_ordinal) from knowledge_dead_ranges d
-        where d.app_id = i.app_id and d.source_id = i.source_id), '{}') as dead_first,
+        where d.app_id = ${appId} and d.source_id = i.source_id), '{}') as dead_first,
       coalesce((select array_agg(d.chunk_count order by d.first_ordinal) from knowledge_dead_ranges d
-        where d.app_id = i.app_id and d.source_id = i.source_id), '{}') as dead_count
+        where d.app_id = ${appId} and d.source_id = i.source_id), '{}') as dead_count
     from knowledge_indexes i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
     left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     left join knowledge_embedders e on e.app_id = i.app_id and e.source_id = i.source_id

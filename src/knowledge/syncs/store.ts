@@ -170,7 +170,7 @@ export async function deleteOldSyncs(db: Db, { appId, sourceId }: SourceKey, kep
       select id from knowledge_syncs where app_id = ${appId} and source_id = ${sourceId}
       order by created_at desc, id desc offset ${kept})
       and s.status in ('succeeded', 'aborted')
-      and not exists (select from knowledge_sync_items i where i.app_id = s.app_id and i.sync_id = s.id)`;
+      and not exists (select from knowledge_sync_items i where i.app_id = ${appId} and i.sync_id = s.id)`;
 }
 
 /** SQL: the columns of a SyncView `y`. */
@@ -335,7 +335,7 @@ export async function insertTombstone(db: Db, { appId, sourceId }: SourceKey, ex
     insert into knowledge_tombstones (app_id, source_id, external_id, external_order)
     values (${appId}, ${sourceId}, ${externalId}, ${order})
     on conflict (app_id, source_id, external_id) do update
-      set external_order = excluded.external_order, deleted_at = now()`;
+      set external_order = excluded.external_order, deleted_at = excluded.deleted_at`;
 }
 
 export async function deleteTombstone(db: Db, { appId, sourceId }: SourceKey, externalId: string): Promise<void> {

@@ -177,7 +177,7 @@ export type KeptVersion = VersionRow & {
 export async function readKeptVersion(db: Db, appId: string, documentId: string, number: number) {
   const [row] = await db<KeptVersion[]>`
     select ${columns(db)}, v.bytes_hash, t.content, t.fragments,
-      (select f.id from files f where f.app_id = v.app_id and f.id = v.file_id) as file_id
+      (select f.id from files f where f.app_id = ${appId} and f.id = v.file_id) as file_id
     from knowledge_versions v
     join knowledge_version_texts t on t.app_id = v.app_id and t.source_id = v.source_id
       and t.content_hash = v.content_hash

@@ -7,12 +7,17 @@ import {
   optionalText,
   pageInput,
   pageOutput,
+  secondsToWait,
   type Tool,
   type ToolContext,
+  type ToolResult,
   toolLimits,
   truncateJson,
+  type Work,
+  type WorkKind,
   waitFor,
   waitInput,
+  workLeft,
 } from '../tool.ts';
 
 type Automation = {
@@ -35,11 +40,15 @@ type Run = {
   waiting_for?: { kind: string; node_id?: string; approval?: string; name?: string; until?: string };
   started_at?: string;
   completed_at?: string;
+  created_at: string;
+  updated_at: string;
 };
 type Entry = { sequence: number; type: string; node_id?: string; record: { payload?: unknown }; created_at: string };
 type JournalPage = { data: Entry[]; has_more: boolean; resume_cursor?: string };
 
 const journalPageSize = 50;
+
+const pathOf = (run: string) => `/api/v1/automation_runs/${encodeURIComponent(run)}`;
 
 const listAutomations = defineTool({
   name: 'list_automations',
@@ -161,8 +170,7 @@ const invokeAutomation = defineTool({
   output: runAnswer,
   async run({ automation, wait_seconds: wait, ...body }, context) {
     const path = `/api/v1/automations/${encodeURIComponent(automation)}/invoke`;
-    const started = await context.api<Run>('POST', path, { body });
-    return { data: present(await waitForPeople(context, started, wait), context) };
+    return waitForPeople(context, await context.api<Run>('POST', path, { body }), wait);
   },
 });
 
@@ -200,7 +208,7 @@ const readRun = defineTool({
     resume_cursor: optionalText,
   }),
   async run({ run: id, after_cursor, wait_seconds: wait = 0 }, context) {
-    const path = `/api/v1/automation_runs/${encodeURIComponent(id)}`;
+    const path = pathOf(id);
     const run = await waitForEnd(context, await context.api<Run>('GET', path), wait);
     const page = await context.api<JournalPage>('GET', `${path}/journal`, {
       query: { limit: journalPageSize, after_cursor },
@@ -233,7 +241,7 @@ const signalRun = defineTool({
   }),
   output: runAnswer,
   async run({ run: id, ...body }, context) {
-    const run = await context.api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(id)}/signal`, { body });
+    const run = await context.api<Run>('POST', `${pathOf(id)}/signal`, { body });
     return { data: present(run, context) };
   },
 });
@@ -248,7 +256,7 @@ const cancelRun = defineTool({
   input: strict({ run: runInput }),
   output: runAnswer,
   async run({ run: id }, context) {
-    const run = await context.api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(id)}/cancel`);
+    const run = await context.api<Run>('POST', `${pathOf(id)}/cancel`);
     return { data: present(run, context) };
   },
 });
@@ -263,8 +271,8 @@ const retryRun = defineTool({
   input: strict({ run: runInput, wait_seconds: waitInput }),
   output: runAnswer,
   async run({ run, wait_seconds: wait }, context) {
-    const started = await context.api<Run>('POST', `/api/v1/automation_runs/${encodeURIComponent(run)}/retry`);
-    return { data: present(await waitForPeople(context, started, wait), context) };
+    const started = await context.api<Run>('POST', `${pathOf(run)}/retry`);
+    return waitForPeople(context, started, wait);
   },
 });
 
@@ -289,15 +297,21 @@ const emitEvent = defineTool({
 const isOver = ({ status }: Run) => status !== 'pending' && status !== 'running';
 
 /** Waits for the end of a run, or until it waits for people: the user must learn where to answer. */
-function waitForPeople(context: ToolContext, started: Run, seconds: number | undefined): Promise<Run> {
+async function waitForPeople(
+  context: ToolContext,
+  started: Run,
+  given: number | undefined,
+): Promise<ToolResult<Static<typeof runAnswer>>> {
   const waits = (run: Run) => run.waiting_for?.kind === 'approval';
-  return waitForEnd(context, started, seconds ?? toolLimits.waitSecondsDefault, (run) => isOver(run) || waits(run));
+  const seconds = secondsToWait(context, given);
+  const run = await waitForEnd(context, started, seconds, (each) => isOver(each) || waits(each));
+  return { data: present(run, context), ...workLeft(workOf(run, context), seconds) };
 }
 
 function waitForEnd(context: ToolContext, started: Run, seconds: number, ended = isOver): Promise<Run> {
   let looks = 0;
   return waitFor(context, started, seconds, {
-    look: () => context.api<Run>('GET', `/api/v1/automation_runs/${started.id}`),
+    look: () => context.api<Run>('GET', pathOf(started.id)),
     ended,
     tell: async ({ status }) => {
       looks += 1;
@@ -316,6 +330,27 @@ function present(run: Run, { baseUrl }: ToolContext): Static<typeof runAnswer> {
     ...(run.waiting_for === undefined ? {} : { waiting_for: presentWait(run.waiting_for, baseUrl) }),
   };
 }
+
+function workOf(run: Run, { baseUrl }: ToolContext): Work {
+  const { id, status, waiting_for: waiting, created_at: createdAt, updated_at: updatedAt } = run;
+  const { approval, url } = waiting === undefined ? {} : presentWait(waiting, baseUrl);
+  const asks = approval !== undefined && url !== undefined;
+  return {
+    ...{ id, createdAt, updatedAt },
+    status: status === 'cancelled' ? 'cancelled' : isOver(run) ? 'completed' : 'working',
+    message: asks ? `The run waits for people, who answer at ${url}` : `The run is ${status}.`,
+    ...(asks ? { approval: { id: approval, url } } : {}),
+  };
+}
+
+export const runWork: WorkKind = {
+  idPrefix: 'atr_',
+  async find(context, id) {
+    const run = await context.api<Run>('GET', pathOf(id));
+    return { work: workOf(run, context), show: async () => ({ data: present(run, context) }) };
+  },
+  cancel: ({ api }, id) => api('POST', `${pathOf(id)}/cancel`),
+};
 
 function presentWait({ kind, node_id: node, approval, name, until }: NonNullable<Run['waiting_for']>, baseUrl: string) {
   const url = approval === undefined ? undefined : `${baseUrl}/console/approvals?approval=${approval}`;

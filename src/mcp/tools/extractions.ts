@@ -8,12 +8,16 @@ import {
   optionalText,
   readUtf8,
   requireOneOf,
+  secondsToWait,
   type Tool,
   type ToolContext,
   type ToolResult,
   toolLimits,
+  type Work,
+  type WorkKind,
   waitFor,
   waitInput,
+  workLeft,
 } from '../tool.ts';
 
 type Output = {
@@ -36,6 +40,8 @@ type Extraction = {
   max_pages?: number;
   data_progress?: { pieces: number; pieces_done: number };
   outputs?: Output[];
+  created_at: string;
+  updated_at: string;
 };
 
 const outputSchema = Type.Object({
@@ -94,6 +100,8 @@ const wanted = {
   ),
 };
 
+const pathOf = (extraction: string) => `/api/v1/extractions/${encodeURIComponent(extraction)}`;
+
 const extractUrl = defineTool({
   name: 'extract_url',
   title: 'Extract a page or a site',
@@ -120,9 +128,7 @@ const extractUrl = defineTool({
   output: outputSchema,
   async run({ wait_seconds: wait, mode = 'link', ...rest }, context) {
     const body = { ...rest, mode, destination_kind: 'storage' };
-    const started = await context.api<Extraction>('POST', '/api/v1/extractions', { body });
-    const seconds = wait ?? toolLimits.waitSecondsDefault;
-    return show(context, await waitForEnd(context, started, seconds), {});
+    return extract(context, body, wait);
   },
 });
 
@@ -148,10 +154,21 @@ const extractFile = defineTool({
     const id = file ?? (await upload(context, { data, filename, content_type, ...rest }));
     const structure = { ...(schema && { schema }), ...(instructions && { instructions }) };
     const body = { file: id, destination_kind: 'storage', ...structure, ...rest };
-    const started = await context.api<Extraction>('POST', '/api/v1/extractions', { body });
-    return show(context, await waitForEnd(context, started, wait ?? toolLimits.waitSecondsDefault), {});
+    return extract(context, body, wait);
   },
 });
+
+/** Starts an extraction and waits for its end. */
+async function extract(
+  context: ToolContext,
+  body: Record<string, unknown>,
+  given: number | undefined,
+): Promise<ToolResult<ToolOutput>> {
+  const seconds = secondsToWait(context, given);
+  const started = await context.api<Extraction>('POST', '/api/v1/extractions', { body });
+  const found = await waitForEnd(context, started, seconds);
+  return { ...(await show(context, found, {})), ...workLeft(workOf(found), seconds) };
+}
 
 async function upload(
   { api }: ToolContext,
@@ -206,8 +223,7 @@ const readExtraction = defineTool({
   }),
   output: outputSchema,
   async run({ extraction, wait_seconds: wait = 0, ...part }, context) {
-    const path = `/api/v1/extractions/${encodeURIComponent(extraction)}`;
-    const found = await context.api<Extraction>('GET', path);
+    const found = await context.api<Extraction>('GET', pathOf(extraction));
     return show(context, await waitForEnd(context, found, wait), part);
   },
 });
@@ -215,7 +231,7 @@ const readExtraction = defineTool({
 function waitForEnd(context: ToolContext, started: Extraction, seconds: number): Promise<Extraction> {
   let looks = 0;
   return waitFor(context, started, seconds, {
-    look: () => context.api<Extraction>('GET', `/api/v1/extractions/${started.id}`),
+    look: () => context.api<Extraction>('GET', pathOf(started.id)),
     ended: ({ state }) => state !== 'running',
     tell: async ({
       progress: { discovered, done, failed },
@@ -234,6 +250,23 @@ function waitForEnd(context: ToolContext, started: Extraction, seconds: number):
     },
   });
 }
+
+function workOf({ id, state, progress: { discovered, done, failed }, created_at, updated_at }: Extraction): Work {
+  return {
+    ...{ id, createdAt: created_at, updatedAt: updated_at },
+    status: state === 'running' ? 'working' : 'completed',
+    message: `${id} is ${state}: ${done} of ${discovered} pages read, ${failed} failed.`,
+  };
+}
+
+export const extractionWork: WorkKind = {
+  idPrefix: 'ext_',
+  async find(context, id) {
+    const found = await context.api<Extraction>('GET', pathOf(id));
+    return { work: workOf(found), show: () => show(context, found, {}) };
+  },
+  cancel: ({ api }, id) => api('DELETE', pathOf(id)),
+};
 
 type Part = {
   output?: number | undefined;

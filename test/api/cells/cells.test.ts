@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, test } from 'node:test';
-import type { DatabaseTarget } from '../../../src/db/address.ts';
 import { formatId, newUuid, parseId } from '../../../src/lib/ids.ts';
 import { digest, generateCredential } from '../../../src/tenancy/secrets.ts';
 import { startTwoCells } from '../../support/cells.ts';
-import { administrate } from '../../support/database.ts';
+import { takeAway } from '../../support/database.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { sendRaw } from '../../support/raw-request.ts';
 import type { ErrorBody } from '../../support/server.ts';
@@ -182,19 +181,9 @@ test('metrics have the label of the cell, and those of the process appear once',
   assert.equal(text.match(/^quarry_parser_waiting /gm)?.length, 1);
 });
 
-async function allowConnections(target: DatabaseTarget, allowed: boolean): Promise<void> {
-  const name = typeof target === 'string' ? '' : target.database;
-  await administrate({ ...(target as object), database: 'postgres' } as DatabaseTarget, async (sql) => {
-    await sql`alter database ${sql(name)} with allow_connections ${sql(String(allowed))}`;
-  });
-  if (!allowed)
-    await second.db`select pg_terminate_backend(pid) from pg_stat_activity
-      where datname = current_database() and pid <> pg_backend_pid()`;
-}
-
 test('a cell that is taken away gives its apps 503 with Retry-After and others nothing, and comes back', async () => {
   const path = '/api/v1/users';
-  await allowConnections(second.target, false);
+  const giveBack = await takeAway(second);
   try {
     await until(async () => {
       const refused = await api<ErrorBody>('GET', path, { key: away.secret });
@@ -214,7 +203,7 @@ test('a cell that is taken away gives its apps 503 with Retry-After and others n
     assert.equal((await api('GET', path, { key: `sk_${'y'.repeat(43)}` })).status, 503);
     assert.match((await api('GET', '/metrics')).text, /quarry_cell_up\{cell="eu2"\} 0/);
   } finally {
-    await allowConnections(second.target, true);
+    await giveBack();
   }
   await until(async () => (await api('GET', path, { key: away.secret })).status === 200);
 });

@@ -4,9 +4,38 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { addDeveloper, createApp } from '../../support/cells/tenants.ts';
 import { startTwoCells } from '../../support/cells.ts';
 import { responses, startSite } from '../../support/fixture-site.ts';
+import { until } from '../../support/until.ts';
 
 const site = await startSite({ '/slow': responses.silent });
 after(() => site.close());
+
+test('a stopping server handles requests whose cell it is still looking up', async () => {
+  const server = await startTwoCells();
+  after(() => server.close());
+  const token = await addDeveloper(server);
+  const apps = [await createApp(server, token, 'One'), await createApp(server, token, 'Two')];
+  // Another process, which has not met the apps.
+  const stopping = await startTwoCells({}, server);
+  const looked = () => server.first.db`select from pg_locks l join pg_stat_activity a using (pid)
+    where not l.granted and l.relation = 'cell_apps'::regclass and a.datname = current_database()`;
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const lock = server.first.db.begin(async (tx) => {
+    await tx`lock table cell_apps in access exclusive mode`;
+    locked.resolve();
+    await held;
+  });
+  await locked.promise;
+  const requests = apps.map(({ secret }) => stopping.api('GET', '/api/v1/users', { key: secret }));
+  await until(async () => (await looked()).length > 0);
+  const closed = stopping.close();
+  release();
+  for (const request of requests) {
+    const { status, text } = await request;
+    assert.equal(status, 200, text);
+  }
+  await Promise.all([closed, lock]);
+});
 
 test('a stopping server returns partial results to tools that wait in a cell', async () => {
   const server = await startTwoCells({ QUARRY_FETCH_ALLOW: '127.0.0.1' });

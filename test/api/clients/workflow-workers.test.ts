@@ -15,7 +15,7 @@ import { WebhooksClient } from '../../support/webhooks.ts';
 
 /* The workers of both languages do the same in the same scenarios, and write the same journals. */
 
-const names = 'steps branches square asks values twice thrown refused many long changes'.split(' ');
+const names = 'steps branches uploads square asks values twice thrown refused many long changes'.split(' ');
 const languages = {
   typescript: { command: [process.execPath, 'test/support/workflow-scenarios.ts'], env: {} },
   python: {
@@ -95,6 +95,13 @@ const scenarios: Record<string, Scenario> = {
     check: ({ result }) =>
       assert.deepEqual(result, { left: 'left', right: { inner: 'right' }, asked: 7, squares: [4, 9] }),
   },
+  uploads: {
+    async check({ id, result }) {
+      assert.equal(result, 'a.txt');
+      const { body } = await client.call<{ data: unknown[] }>('GET', `/files?automation_run=${id}`);
+      assert.equal(body.data.length, 1);
+    },
+  },
   asks: {
     async meanwhile(run) {
       const { waiting_for: waiting } = await waitsFor(run, 'approval');
@@ -139,7 +146,7 @@ for (const language of ['typescript', 'python'] as const) {
       Object.entries(scenarios).map(async ([name, { payload = {}, meanwhile, check }]) => {
         const { id } = await client.invoke(`${language}-${name}`, { payload });
         await meanwhile?.(id);
-        check(await client.waitForEnd(id));
+        await check(await client.waitForEnd(id));
         const history = await historyOf(id);
         assert.deepEqual(history, journals.get(name) ?? history, name);
         journals.set(name, history);

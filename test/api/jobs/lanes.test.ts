@@ -4,11 +4,12 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { JobSlots } from '../../../src/jobs/job-slots.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../../src/jobs/workers.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { createLogger } from '../../../src/lib/log.ts';
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { createTestDatabase, type TestDatabase, takeAway } from '../../support/database.ts';
 import { until } from '../../support/until.ts';
 
 let database: TestDatabase;
@@ -181,4 +182,31 @@ test('two worker processes share their slots: two apps leave one for a third, in
     for (const { child } of pair) child.kill('SIGKILL');
     await Promise.all(pair.map(({ child }) => child.exitCode ?? once(child, 'exit')));
   }
+});
+
+test('jobs whose end a lost database cannot store keep no job of another database waiting', async () => {
+  const away = await createTestDatabase();
+  after(() => away.drop());
+  const slots = new JobSlots(1);
+  const gate = Promise.withResolvers<void>();
+  let hanging = 0;
+  const work: Task = async () => {
+    hanging += 1;
+    await gate.promise;
+  };
+  for (const appId of [hostile, other]) await addJob(away.db, 'work', { appId });
+  await start({ work }, 1, { slots, target: away.target });
+  await until(() => hanging === 2);
+  const giveBack = await takeAway(away);
+  try {
+    const ran = Promise.withResolvers<void>();
+    await start({ work: async () => ran.resolve() }, 1, { slots });
+    await addJob(database.db, 'work', { appId: newUuid() });
+    gate.resolve();
+    await ran.promise;
+  } finally {
+    await giveBack();
+  }
+  const leftOf = () => away.db`select 1 from jobs`;
+  await until(async () => (await leftOf()).length === 0);
 });

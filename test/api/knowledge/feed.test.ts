@@ -123,7 +123,34 @@ test('an unchanged feed is asked for once and costs no document', async () => {
   assert.deepEqual([again.stats.documents, again.stats.unchanged, again.stats.removed], [0, 1, 0]);
 });
 
-test('a feed that never ends, has too many entries, or is none, is bounded and deletes nothing', async () => {
+test('a feed that grows past its bounds keeps all documents of its source', async () => {
+  const entry = (name: string) => item(name, name, `Text ${name}.`, '/page');
+  const old = ['old-1', 'old-2', 'old-3'];
+  let feed = rss(old.map(entry));
+  const site = await serve({ '/feed': (_request, response) => response.end(feed), '/page': 'page' });
+  const source = await createFeed(`${site.origin}/feed`);
+  assert.equal((await pull(source)).stats.documents, 3);
+  const count = async () => (await app.send<Listed>('GET', `/knowledge_documents?source=${source}`)).body.total_entries;
+  const found = async () => (await app.search(source, 'old'))[0]?.content ?? '';
+  for (const [before, added] of [
+    // The bound counts what the feed has, also when several entries are one document.
+    [Array.from({ length: 1_200 }, (_, i) => entry(`new-${i % 10}`)), 10],
+    [[entry('newest'), `<filler>${'x'.repeat(10 * 1024 * 1024)}</filler>`], 1],
+  ] as const) {
+    const documents = await count();
+    feed = rss([...before, ...old.map(entry)]);
+    const ended = await pull(source);
+    assert.deepEqual([ended.status, ended.metadata.feed_cut], ['succeeded', true]);
+    assert.deepEqual([ended.stats.documents, ended.stats.removed], [added, 0]);
+    assert.equal(await count(), documents + added);
+    assert.match(await found(), /Text old/);
+  }
+  feed = rss(old.map(entry));
+  const shrunk = await pull(source);
+  assert.deepEqual([shrunk.stats.unchanged, shrunk.stats.removed, shrunk.metadata.feed_cut], [3, 0, undefined]);
+});
+
+test('a feed that never ends or is none is bounded and deletes nothing', async () => {
   const site = await serve({
     '/endless': (_request, response) => {
       response.write(`<rss><channel><title>Endless</title>${item('1', 'First', 'The first entry.')}`);
@@ -133,7 +160,6 @@ test('a feed that never ends, has too many entries, or is none, is bounded and d
       response.on('drain', write).on('error', () => {});
       write();
     },
-    '/many': rss(Array.from({ length: 1_200 }, (_, i) => item(String(i), `Entry ${i}`, ''))),
     '/page': '<html><body>Not a feed</body></html>',
     '/json': '{"items": 5}',
     '/locked': (_request, response) => response.writeHead(401).end(),

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { openS3Objects } from '../../../src/blob/s3.ts';
 import { startSite } from '../../support/fixture-site.ts';
@@ -64,6 +67,41 @@ test('an empty listing deletes nothing until a person confirms it', async () => 
   assert.deepEqual([held.stats.removed, held.metadata.deletions_held], [0, 1]);
   assert.equal((await pull(source, { confirm_deletions: true })).stats.removed, 1);
   assert.deepEqual(await keys(source), []);
+});
+
+/** The same server, whose listings have two objects on each page. */
+async function startSmallPages(): Promise<string> {
+  const proxy = createServer((incoming, response) => {
+    const url = new URL(incoming.url ?? '', s3.options.endpoint);
+    if (url.searchParams.has('list-type')) url.searchParams.set('max-keys', '2');
+    const onward = request(url, { headers: incoming.headers }, (found) => {
+      response.writeHead(found.statusCode ?? 500, found.headers);
+      found.pipe(response);
+    });
+    onward.end();
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  proxy.unref();
+  return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+}
+
+test('a bucket that grows past its bound keeps all documents of its source', async () => {
+  const url = await startSmallPages();
+  for (const name of ['y', 'z']) await put(`grown/${name}.md`, `Text ${name}.`);
+  const source = await createSource({ url, prefix: 'grown/', max_files: 4 });
+  assert.equal((await pull(source)).stats.documents, 2);
+  // They fill the first pages of the listing, so the pull ends before it has seen the others.
+  for (const name of ['a', 'b', 'c', 'd']) await put(`grown/${name}.md`, `Text ${name}.`);
+  const large = await pull(source);
+  assert.deepEqual([large.status, large.error?.code, large.stats.removed], ['failed', 'repository_too_large', 0]);
+  const all = ['a', 'b', 'c', 'd', 'y', 'z'].map((name) => `grown/${name}.md`);
+  assert.deepEqual(await keys(source), all);
+  const raised = { payload: { bucket: 'blobs', url, prefix: 'grown/', max_files: 6 } };
+  assert.equal((await app.send('PATCH', `/knowledge_sources/${source}`, raised)).status, 200);
+  const whole = await pull(source);
+  assert.deepEqual([whole.status, whole.stats.removed, whole.stats.unchanged], ['succeeded', 0, 6]);
+  assert.deepEqual(await keys(source), all);
 });
 
 test('a bucket that is missing, too large or on a host that must not be reached fails and deletes nothing', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
+import { addJob } from '../../../src/jobs/queue.ts';
 import { ManualClock } from '../../../src/lib/clock.ts';
 import { limits } from '../../../src/lib/limits.ts';
 import { startEmbeddingService } from '../../support/embedding-service.ts';
@@ -119,4 +120,26 @@ test('a model that does not respond delays no model of the same name in another 
   const source = await two.createSource('same');
   await until(async () => (await two.statusOf(source)).serving === 'same');
   assert.equal((await one.statusOf(waiting)).status, 'running');
+});
+
+test('the job of an older version, which names no sandbox, has the sources of its model embedded', async () => {
+  const space = await inSpace(app);
+  await space.createModel('old', other.url);
+  other.broken = 503;
+  const source = await space.createSource('old');
+  await until(async () => (await space.statusOf(source)).status === 'failed');
+  other.broken = undefined;
+  const moveRecurring = async (days: number) => {
+    const { count } = await db`
+      update jobs set run_at = run_at + make_interval(days => ${days})
+      where key = 'recurring/embed_documents' and locked_by is null`;
+    return count > 0;
+  };
+  // Nothing but the old job may notice that the retry is due.
+  await until(() => moveRecurring(1));
+  await db`update knowledge_embedders set retry_at = null`;
+  const order = { appId: app.app.uuid, embedder: 'old' };
+  await addJob(db, 'embed_documents', order, { key: `embed_documents/${order.appId}/${order.embedder}` });
+  await until(async () => (await space.statusOf(source)).serving === 'old');
+  await moveRecurring(-1);
 });

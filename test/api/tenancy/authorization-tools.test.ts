@@ -7,6 +7,7 @@ import { createFixtures, type Target } from '../../support/authorization/fixture
 import { type Row, runChecks } from '../../support/authorization/matrix.ts';
 import { orgs, readOwned, sources, users } from '../../support/authorization/tables.ts';
 import { type CallerName, callerNames, createTenants, type Ownership } from '../../support/authorization/tenants.ts';
+import { sendMcp } from '../../support/mcp.ts';
 import { startTestServer } from '../../support/server.ts';
 
 /*
@@ -204,4 +205,30 @@ test('what an argument names and the caller does not see gets the response of a 
   );
   assert.deepEqual(await runChecks(checks), []);
   assert.ok(tried > 600, `${tried}`);
+});
+
+test('a task is seen by those who see its run, extraction or ingestion, and missing for all others', async () => {
+  const tables = { run: ofPeople, extraction: readOwned, ingestion: sources.read };
+  const checks: (() => Promise<string | undefined>)[] = [];
+  for (const [kind, table] of Object.entries(tables))
+    for (const { whose, outcomes } of table) {
+      const { id } = await { ...makers, ingestion: make.ingestion }[kind as keyof typeof tables](whose);
+      for (const caller of callerNames)
+        checks.push(async () => {
+          const ask = (taskId: string, method: string) =>
+            sendMcp(server.baseUrl, town.callers[caller], method, { taskId });
+          const missing = await ask(formatId('automationRun', newUuid()), 'tasks/get');
+          const got = await ask(id, 'tasks/get');
+          const sees = got.result?.taskId === id;
+          if (sees !== (outcomes.get(caller) === 'ok')) return `${kind} · ${caller} · ${whose}: ${JSON.stringify(got)}`;
+          if (sees) return undefined;
+          for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
+            const said = JSON.stringify(await ask(id, method));
+            if (said !== JSON.stringify(missing)) return `${method} · ${kind} · ${caller} · ${whose}: ${said}`;
+          }
+          return undefined;
+        });
+    }
+  assert.deepEqual(await runChecks(checks), []);
+  assert.ok(checks.length > 150, `${checks.length}`);
 });

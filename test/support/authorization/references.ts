@@ -131,7 +131,7 @@ const plainText = new Set(
   body.credentials.session_token body.credentials.token body.credentials.username
   body.cursor body.document body.deletes.external_id body.upserts.content.content_type body.upserts.content.data
   body.upserts.content.filename body.upserts.external_id body.upserts.metadata.* body.upserts.source_url body.upserts.title
-  body.after_cursor body.automations body.claim body.code_version body.entries.automation body.entries.error.code
+  body.after_cursor body.automation_run body.automations body.claim body.code_version body.entries.automation body.entries.error.code
   body.entries.error.message body.entries.name body.entries.node_id body.entries.payload body.entries.until
   body.entries.question body.entries.users body.entries.teams body.entries.org
   body.release.workflow_changed.expected body.release.workflow_changed.found

@@ -91,6 +91,8 @@ class Execution:
         self._work = work
         self._lease_seconds = lease_seconds
         self._sequence = work["sequence"]
+        run = work["run"]
+        self.run = run if isinstance(run, str) else run["id"]
         self.steps: Dict[str, Step] = {}
         self._visited: Set[str] = set()
         self._waiting: Dict[str, asyncio.Future[None]] = {}

@@ -53,10 +53,12 @@ class StepError(Exception):
 class StepTools:
     """What the function of a step gets."""
 
-    def __init__(self, command_id: str, attempt: int, cancelled: threading.Event) -> None:
+    def __init__(self, command_id: str, attempt: int, run: str, cancelled: threading.Event) -> None:
         self.command_id = command_id
         """The same for all attempts of this step: its idempotency key in other systems."""
         self.attempt = attempt
+        self.run = run
+        """The id of the run, which uploads of its files name as `automation_run`."""
         self.cancelled = cancelled
         """Set when the run is cancelled, the claim is lost or the worker stops. Coroutines are cancelled as well."""
 
@@ -137,7 +139,7 @@ class Run:
 
     async def _attempt(self, step_id: str, step: Step, fn: Callable[[StepTools], Any]) -> None:
         execution = self._execution
-        tools = StepTools(step.command_id, step.attempt, execution.cancelled)
+        tools = StepTools(step.command_id, step.attempt, execution.run, execution.cancelled)
         try:
             step.output = await execution.work(lambda: _result_of(fn, tools))
             step.phase = "completed"

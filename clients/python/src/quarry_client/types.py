@@ -4625,6 +4625,8 @@ class CreateFileRequest(TypedDict):
     """Owner. Default: the calling user, unless a team is named."""
     share: NotRequired[bool]
     """Make the file public at a permanent URL. Images only."""
+    automation_run: NotRequired[str]
+    """The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token."""
 
 
 
@@ -4668,6 +4670,8 @@ class CreateFileUploadUrlRequest(TypedDict):
     """Owner. Default: the calling user, unless a team is named."""
     share: NotRequired[bool]
     """Make the file public at a permanent URL. Images only."""
+    automation_run: NotRequired[str]
+    """The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token."""
 
 
 

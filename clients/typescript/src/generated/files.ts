@@ -16,7 +16,7 @@ org?: string | undefined; /** Only files of this team (tem_…). */
 team?: string | undefined; /** Only files of this user (usr_…). */
 user?: string | undefined; /** A MIME type, or a family such as `image/*`. */
 content_type?: string | undefined; /** Only names with this prefix, such as `reports/`. */
-prefix?: string | undefined; /** Only files that this run (atr_…) made: with its nodes, and by the extractions that it started. A key needs `automations:read`, too. */
+prefix?: string | undefined; /** Only files that this run (atr_…) made: with its nodes, by uploads that named it, and by the extractions that it started. A key needs `automations:read`, too. */
 automation_run?: string | undefined; /** The order; with `-`, the largest or newest first. Default `-created_at`. */
 sort?: 'created_at' | '-created_at' | 'filename' | '-filename' | 'size' | '-size' | undefined; /** Part of the filename, case-insensitive. */
 search?: string | undefined; }, options?: CallOptions): Pages<S.StoredFile, S.StoredFilePage> => c.list('/api/v1/files', query, options),

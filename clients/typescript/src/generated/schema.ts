@@ -3821,6 +3821,8 @@ team?: string | undefined;
 user?: string | undefined;
 /** Make the file public at a permanent URL. Images only. */
 share?: boolean | undefined;
+/** The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token. */
+automation_run?: string | undefined;
 };
 
 /** One page of a list. */
@@ -3860,6 +3862,8 @@ team?: string | undefined;
 user?: string | undefined;
 /** Make the file public at a permanent URL. Images only. */
 share?: boolean | undefined;
+/** The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token. */
+automation_run?: string | undefined;
 };
 
 /** One page of a list. */

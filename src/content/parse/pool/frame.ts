@@ -39,7 +39,8 @@ export class FrameReader {
     this.#length += chunk.byteLength;
     const frames: Frame[] = [];
     while (this.#length >= this.#needed) {
-      const bytes = Buffer.concat(this.#chunks);
+      const [first] = this.#chunks;
+      const bytes = first && this.#chunks.length === 1 ? bufferOf(first) : Buffer.concat(this.#chunks);
       const headerLength = bytes.readUInt32LE(0);
       const total = 8 + headerLength + bytes.readUInt32LE(4);
       if (total > this.#frameBytesMax) throw new RangeError(`message of ${total} bytes`);
@@ -55,6 +56,10 @@ export class FrameReader {
     }
     return frames;
   }
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function decode(bytes: Buffer, headerLength: number): Frame {

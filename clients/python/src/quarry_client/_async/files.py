@@ -28,6 +28,8 @@ class FileOwner(TypedDict, total=False):
     org: str
     team: str
     user: str
+    automation_run: str
+    """The run that makes the file: `run` of the step that uploads it."""
     share: bool
     """Whether an image gets a public URL."""
 

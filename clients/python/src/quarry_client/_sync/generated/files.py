@@ -25,6 +25,7 @@ class FilesOperations:
         team: Maybe[str] = OMIT,
         user: Maybe[str] = OMIT,
         share: Maybe[bool] = OMIT,
+        automation_run: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.StoredFile:
         """Upload a file.
@@ -37,8 +38,9 @@ class FilesOperations:
         :param team: Owner; takes precedence over `user`.
         :param user: Owner. Default: the calling user, unless a team is named.
         :param share: Make the file public at a permanent URL. Images only.
+        :param automation_run: The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token.
         """
-        response: types.StoredFile = self._connection.call("POST", "/api/v1/files", body=given(filename=filename, content_type=content_type, data=data, acl=acl, agent=agent, org=org, team=team, user=user, share=share), keyed=True, options=options)
+        response: types.StoredFile = self._connection.call("POST", "/api/v1/files", body=given(filename=filename, content_type=content_type, data=data, acl=acl, agent=agent, org=org, team=team, user=user, share=share, automation_run=automation_run), keyed=True, options=options)
         return response
 
     def list(
@@ -71,7 +73,7 @@ class FilesOperations:
         :param user: Only files of this user (usr_…).
         :param content_type: A MIME type, or a family such as `image/*`.
         :param prefix: Only names with this prefix, such as `reports/`.
-        :param automation_run: Only files that this run (atr_…) made: with its nodes, and by the extractions that it started. A key needs `automations:read`, too.
+        :param automation_run: Only files that this run (atr_…) made: with its nodes, by uploads that named it, and by the extractions that it started. A key needs `automations:read`, too.
         :param sort: The order; with `-`, the largest or newest first. Default `-created_at`.
         :param search: Part of the filename, case-insensitive.
         """
@@ -131,6 +133,7 @@ class FilesOperations:
         team: Maybe[str] = OMIT,
         user: Maybe[str] = OMIT,
         share: Maybe[bool] = OMIT,
+        automation_run: Maybe[str] = OMIT,
         options: Optional[CallOptions] = None,
     ) -> types.UploadLink:
         """Create a URL for uploading one file without a credential.
@@ -145,8 +148,9 @@ class FilesOperations:
         :param team: Owner; takes precedence over `user`.
         :param user: Owner. Default: the calling user, unless a team is named.
         :param share: Make the file public at a permanent URL. Images only.
+        :param automation_run: The run (atr_…) that made the file, for programs that execute runs: the file goes with the run if its retention says so. Requires a secret key or a developer token.
         """
-        response: types.UploadLink = self._connection.call("POST", "/api/v1/files/upload_urls", body=given(filename=filename, content_type=content_type, size=size, checksum=checksum, expires_in=expires_in, agent=agent, org=org, team=team, user=user, share=share), options=options)
+        response: types.UploadLink = self._connection.call("POST", "/api/v1/files/upload_urls", body=given(filename=filename, content_type=content_type, size=size, checksum=checksum, expires_in=expires_in, agent=agent, org=org, team=team, user=user, share=share, automation_run=automation_run), options=options)
         return response
 
     def list_uploads(

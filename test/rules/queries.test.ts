@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { namesOf, readSources, type Source } from '../support/source.ts';
+
+const sources = readSources('src');
+
+/** The text of each template with SQL, with the templates in its values. */
+function listStatements({ text }: Source): string[] {
+  const template = /`((?:[^`\\]|\\.|\$\{(?:[^{}`]|`[^`]*`|\{[^}]*\})*\})*)`/g;
+  return [...text.matchAll(template)].map(([, statement = '']) => statement);
+}
+
+/** From each `(select` to its closing parenthesis. */
+function listSubSelects(statement: string): string[] {
+  return [...statement.matchAll(/\(\s*(?:with [^(]*\(\s*)?select\b/g)].map(({ index }) => {
+    let depth = 0;
+    for (let at = index; at < statement.length; at++) {
+      if (statement[at] === '(') depth += 1;
+      if (statement[at] === ')' && --depth === 0) return statement.slice(index, at + 1);
+    }
+    return statement.slice(index);
+  });
+}
+
+/** Sub-selects that take the app from a row outside of them, in a statement that names it. */
+const takesAppFromRow = (statement: string) =>
+  /\bapp_id = \$\{/.test(statement) &&
+  listSubSelects(statement).some((subSelect) => {
+    const tables =
+      /\b(?:from|join|,)\s+(?:\$\{[^}]*\}|\w+)(?:\s+(?:as\s+)?(?!(?:cross|join|left|on|order|where)\b)(\w+))?/g;
+    const own = new Set([...subSelect.matchAll(tables)].flatMap(([whole, alias]) => [alias, whole.split(/\s+/).at(1)]));
+    const pairs = subSelect.matchAll(/\b(\w+)\.app_id = (\w+)\.app_id\b/g);
+    return [...pairs].some(([, one, other]) => !own.has(one) || !own.has(other));
+  });
+
+/** What ON CONFLICT assigns, up to its condition. */
+const assignsNow = (statement: string) =>
+  [...statement.matchAll(/\bdo update\s+set\b(.*?)(?:\bwhere\b|\breturning\b|$)/gs)].some(([, assigned = '']) =>
+    /(?<![<>])= now\(\)|\bthen now\(\)/.test(assigned),
+  );
+
+const findStatements = (isWrong: (statement: string) => boolean) =>
+  namesOf(sources.filter((source) => listStatements(source).some(isWrong)));
+
+test('a sub-select names its app, if its statement does', () => {
+  assert.deepEqual(
+    findStatements(takesAppFromRow),
+    [],
+    'Write the app into the sub-select as well: PostgreSQL then plans it for one partition.',
+  );
+});
+
+test('an upsert takes its time from the row that it would insert', () => {
+  assert.deepEqual(findStatements(assignsNow), [], 'Write `= excluded.updated_at`, whose default is now().');
+});
+
+test('the rules find what is wrong, and nothing else', () => {
+  const appId = '$'.concat('{appId}');
+  const of = (subSelect: string) => `select 1 from a where a.app_id = ${appId} and exists (${subSelect})`;
+  assert.ok(takesAppFromRow(of('select from b where b.app_id = a.app_id and b.id = a.id')));
+  assert.ok(!takesAppFromRow(of(`select from b where b.app_id = ${appId} and b.id = a.id`)));
+  assert.ok(!takesAppFromRow(of(`select from b join c on c.app_id = b.app_id where b.app_id = ${appId}`)));
+  assert.ok(!takesAppFromRow('delete from a where exists (select from b where b.app_id = a.app_id)'));
+  assert.ok(assignsNow('insert into a values (1) on conflict (n) do update set n = 1, at = now() where true'));
+  assert.ok(!assignsNow('insert into a values (1) on conflict (n) do update set n = 1 where at = now()'));
+  assert.ok(!assignsNow('update a set at = now()'));
+});
