@@ -33,8 +33,10 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
   /** Asks every cell that is up. Throws 503 if none knows the credential and one of the others might. */
   async function findApp(text: string): Promise<string | undefined> {
     const cells = set.listOpen();
-    const asked = cells.map(async ({ opened }) => findAppOfCredential(opened.db, digest(text)));
-    const results = await Promise.allSettled(asked);
+    const asked = new Set(cells.map(({ settings }) => settings.name));
+    const results = await Promise.allSettled(
+      cells.map(async ({ opened }) => findAppOfCredential(opened.db, digest(text))),
+    );
     const found = results.find((each) => each.status === 'fulfilled' && each.value !== undefined);
     if (found?.status === 'fulfilled' && found.value !== undefined) {
       if (apps.size >= credentialsMax) apps.clear();
@@ -43,7 +45,8 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
     }
     const failed = results.find((each) => each.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
-    if (set.listStates().some(([, isUp]) => !isUp))
+    // One that has come back meanwhile was not asked.
+    if (set.listStates().some(([name]) => !asked.has(name)))
       throw new AppError('unavailable', 'A database that may know this credential is unavailable. Try again later.', {
         headers: { 'retry-after': '5' },
       });

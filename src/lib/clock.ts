@@ -41,11 +41,14 @@ export function callAfter(ms: number, callback: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** The result of the work. Throws if it takes longer; the work itself continues. */
+/**
+ * The result of the work. Throws if it takes longer; the work itself continues. A response that has arrived while the
+ * event loop was busy is in time: timers come before what sockets have received.
+ */
 export async function withinTime<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('No response in time.')), ms);
+    timer = setTimeout(() => setImmediate(reject, new Error('No response in time.')), ms);
   });
   try {
     return await Promise.race([work, late]);

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { test } from 'node:test';
+import type { CellSet, OpenCell } from '../../src/cells/cell-set.ts';
+import type { Directory } from '../../src/cells/directory.ts';
+import { createFront } from '../../src/cells/front.ts';
+import type { Database } from '../../src/db/database.ts';
+
+test('a key of a cell that recovers while the other cells are asked is unavailable, not unknown', async () => {
+  let isUp = false;
+  const db = (async () => {
+    isUp = true;
+    return [];
+  }) as unknown as Database;
+  const open = [{ settings: { name: 'home' }, opened: { db } as OpenCell }];
+  const set = {
+    listOpen: () => open,
+    listStates: () => [
+      ['home', true],
+      ['other', isUp],
+    ],
+  } as unknown as CellSet;
+  const front = createFront({ set, directory: {} as Directory, readers: { appOfSignIn: () => undefined } });
+  const request = new IncomingMessage(new Socket());
+  request.url = '/api/v1/kv';
+  request.headers['x-api-key'] = `sk_${'a'.repeat(32)}`;
+  await new Promise<void>((own) => front.dispatch(request, new ServerResponse(request), () => own()));
+  assert.ok(isUp);
+  assert.equal(front.refusalOf(request)?.code, 'unavailable');
+});
