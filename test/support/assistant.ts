@@ -5,6 +5,7 @@ import type { TestServer } from './server.ts';
 
 export const callback = 'http://127.0.0.1:4999/callback';
 
+type UserToken = string | (() => Promise<string>);
 type Registered = { client_id: string };
 type Decided = { redirect_url: string };
 type Tokens = { access_token: string; refresh_token: string; scope: string; expires_in: number };
@@ -13,11 +14,11 @@ type Tokens = { access_token: string; refresh_token: string; scope: string; expi
 export class AssistantFlow {
   readonly #server: TestServer;
   readonly key: string;
-  readonly token: string;
+  readonly token: UserToken;
   readonly verifier = randomBytes(32).toString('base64url');
 
-  /** @param token the user's */
-  constructor(server: TestServer, key: string, token: string) {
+  /** @param token the user's, or what signs the user in for each decision. */
+  constructor(server: TestServer, key: string, token: UserToken) {
     this.#server = server;
     this.key = key;
     this.token = token;
@@ -69,7 +70,8 @@ export class AssistantFlow {
     return request;
   }
 
-  decide(request: string, body: object = { decision: 'allow' }, token = this.token) {
+  async decide(request: string, body: object = { decision: 'allow' }, as = this.token) {
+    const token = typeof as === 'string' ? as : await as();
     return this.#server.api<Decided>('POST', '/api/v1/assistant_request', { token, body: { request, ...body } });
   }
 

@@ -24,7 +24,12 @@ const lasting = await api<{ token: string }>('POST', `/api/v1/users/${user.id}/t
   body: { expires_in_days: 3_000 },
 });
 user.token = lasting.body.token;
-const flow = new AssistantFlow(server, app.publishableKey, user.token);
+/** Personal tokens connect no assistant. */
+async function signIn(): Promise<string> {
+  const made = await api<{ token: string }>('POST', `/api/v1/users/${user.id}/tokens`, { key: app.secretKey });
+  return made.body.token;
+}
+const flow = new AssistantFlow(server, app.publishableKey, signIn);
 const day = 24 * 3_600_000;
 
 type Listed = { data: { id: string; name: string; user: string; scopes: string[]; redirect_host: string }[] };
