@@ -32,6 +32,7 @@ const workerFile = fileURLToPath(new URL('../support/workflow-worker.ts', import
 const workerCount = 2;
 const lanes = 8;
 const patienceMs = 300_000;
+const timeoutMs = 1_800_000 + 20_000 * kills;
 const external = await externalDatabase();
 const victims = (['worker', 'postgres', 'server'] as const).filter(
   (victim) => victim !== 'postgres' || external.target === undefined,
@@ -52,7 +53,6 @@ const { secret_key: secretKey } = JSON.parse(readFileSync(join(dataDir, 'credent
 };
 const workers = new Set<ChildProcess>();
 after(async () => {
-  for (const one of workers) one.kill('SIGKILL');
   await proxy.close();
   await server.stop();
   rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
@@ -79,6 +79,11 @@ async function startWorker(executor: Executor): Promise<void> {
   workers.add(one);
 }
 
+function endWorkers(): void {
+  for (const one of workers) one.kill('SIGKILL');
+  workers.clear();
+}
+
 async function kill(victim: (typeof victims)[number], executor: Executor): Promise<void> {
   if (victim === 'worker') {
     const [one] = workers;
@@ -96,19 +101,17 @@ async function kill(victim: (typeof victims)[number], executor: Executor): Promi
 }
 
 test('whatever is killed, no step is lost, and the result of each is recorded once', {
-  timeout: 1_800_000,
+  timeout: timeoutMs,
 }, async () => {
   const client = new AutomationsClient({ api }, { secretKey });
   const { id } = await client.createAutomation({ lookup_key: 'flow', workflow: programOf('flow') });
   const executor = [proxy.url, secretKey, 'flow'] as const;
   await Promise.all(Array.from({ length: workerCount }, () => startWorker(executor)));
-  await crash(client, id, executor);
-  for (const one of workers) one.kill('SIGKILL');
-  workers.clear();
+  await crash(client, id, executor).finally(endWorkers);
 });
 
 test('the same for functions', {
-  timeout: 1_800_000,
+  timeout: timeoutMs,
   skip: kills > 1 ? false : 'npm run crash kills functions',
 }, async () => {
   const client = new AutomationsClient({ api }, { secretKey });
@@ -118,7 +121,7 @@ test('the same for functions', {
   const { body } = await client.call<{ secret: string }>('POST', '/webhooks', { url, automations: ['hosted'] });
   const executor = [String(port), body.secret, 'hosted'] as const;
   await startWorker(executor);
-  await crash(client, id, executor);
+  await crash(client, id, executor).finally(endWorkers);
 });
 
 async function crash(client: AutomationsClient, id: string, executor: Executor): Promise<void> {
