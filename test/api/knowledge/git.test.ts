@@ -182,7 +182,7 @@ test('a host that sends little and means much ends with repository_too_large', a
   packed.git('config', 'core.compression', '0');
   packed.commit({ 'zeros.txt': '0'.repeat(30_000_000) });
   assert.match(await tooLarge(packed.url, { max_megabytes: 1 }), /Raise max_megabytes/);
-  assert.ok(packed.traffic.sent > 30_000_000);
+  assert.ok(packed.traffic.sent > 2_000_000, `${packed.traffic.sent} bytes before their compression`);
 
   const named = await startRefs(Array.from({ length: 100_000 }, (_, i) => `refs/x/${i}/HEAD`));
   assert.match(await tooLarge(named.url), /names/);
