@@ -74,12 +74,17 @@ test('a server that has nothing to do sends at most seven statements a second to
     });
     return due;
   };
+  const measureRate = async (begun: number) => {
+    statements = 0;
+    const ended = await untilDue(begun + 10);
+    const rate = statements / (ended - begun);
+    context.diagnostic(`${rate.toFixed(1)} statements a second`);
+    return { rate, ended };
+  };
   // The first run is over, and with it the work of the start.
-  const begun = await untilDue((await readDue()) + 5);
-  statements = 0;
-  const ended = await untilDue(begun + 10);
-  const rate = statements / (ended - begun);
-  context.diagnostic(`${rate.toFixed(1)} statements a second`);
+  let { rate, ended } = await measureRate(await untilDue((await readDue()) + 5));
+  // The sweeps of every ten minutes may have run meanwhile.
+  if (rate > idleStatementsMax) ({ rate, ended } = await measureRate(ended));
   assert.ok(rate > 0 && rate <= idleStatementsMax, `${rate} statements a second`);
 });
 
