@@ -23,6 +23,7 @@ import { canServe, SchemaMismatchError } from '../db/migrate.ts';
 import { BlobStoreMismatchError } from '../files/store-identity.ts';
 import type { Front } from '../http/front.ts';
 import { readPendingApp } from '../identity/sign-in.ts';
+import { untilNone } from '../lib/clock.ts';
 import { limits } from '../lib/limits.ts';
 import { rewrapKeys } from '../tenancy/rotation-store.ts';
 import { createServer, type QuarryServer } from './server.ts';
@@ -179,7 +180,7 @@ async function openCell(
   /** A count, because a set that each request enters and leaves keeps them from being freed while they are young. */
   let inProgress = 0;
   const close = async (): Promise<void> => {
-    const drained = drain(() => inProgress).then(() => server?.close());
+    const drained = untilNone(() => inProgress, limits.drainTimeoutMs).then(() => server?.close());
     await Promise.all([server?.stopWork(), services.stopWorkers(), drained]);
     await services.close();
   };
@@ -231,11 +232,6 @@ function openHome({ db, direct }: Services, { fastify }: QuarryServer): OpenCell
 async function injectInto(fastify: FastifyInstance, request: Injected) {
   const { method, ...rest } = request;
   return fastify.inject({ ...rest, method: method as 'POST' });
-}
-
-async function drain(inProgress: () => number): Promise<void> {
-  const until = performance.now() + limits.drainTimeoutMs;
-  while (inProgress() > 0 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, 25));
 }
 
 /** Sign-in pages send the publishable key in the body, so only here is the app of these requests known. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { Front } from '../http/front.ts';
+import { untilNone } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import { digest } from '../tenancy/secrets.ts';
 import type { CellSet, OpenCell } from './cell-set.ts';
@@ -27,8 +27,8 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
   const refusals = new WeakMap<IncomingMessage, AppError>();
   /** The app of each credential. What a credential names never changes. */
   const apps = new Map<string, string>();
-  /** Look-ups of the cells of requests. */
-  const looking = new Set<Promise<void>>();
+  /** Requests whose cell is being looked up. */
+  let looking = 0;
 
   /** Asks every cell that is up. Throws 503 if none knows the credential and one of the others might. */
   async function findApp(text: string): Promise<string | undefined> {
@@ -82,21 +82,19 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
         if (named === undefined) return own(request, response);
         const known = peek(named);
         if (known !== undefined) return known.handle(request, response);
-        const handed = find(named)
+        looking++;
+        find(named)
           .then(
             (cell) => (cell === undefined ? own(request, response) : cell.handle(request, response)),
             (error: unknown) => refuse(request, response, own, error),
           )
-          .finally(() => looking.delete(handed));
-        looking.add(handed);
+          .finally(() => looking--);
       } catch (error) {
         refuse(request, response, own, error);
       }
     },
 
-    async settled() {
-      if (looking.size > 0) await Promise.race([Promise.all(looking), wait(settleMsMax, undefined, { ref: false })]);
-    },
+    settled: () => untilNone(() => looking, settleMsMax),
 
     findCellOfKey: (key) => find({ credential: key }),
 

@@ -41,6 +41,14 @@ export function callAfter(ms: number, callback: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
+const countPollMs = 25;
+
+/** Waits until nothing is counted any more, at most so many milliseconds. */
+export async function untilNone(count: () => number, timeoutMs: number): Promise<void> {
+  const until = performance.now() + timeoutMs;
+  while (count() > 0 && performance.now() < until) await new Promise((resolve) => setTimeout(resolve, countPollMs));
+}
+
 /**
  * The result of the work. Throws if it takes longer; the work itself continues. A response that has arrived while the
  * event loop was busy is in time: timers come before what sockets have received.

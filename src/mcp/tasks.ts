@@ -37,7 +37,7 @@ export function abilitiesOf({ mcpReq: { envelope } }: ServerContext): ClientAbil
   };
 }
 
-/** Work that goes on after its call, as the result of the call. */
+/** The result of a call whose work is not finished: the task. */
 export function presentNewTask(work: Work, client: ClientAbilities): CallToolResult {
   const content: CallToolResult['content'] = [{ type: 'text', text: `${work.message} Its task is ${work.id}.` }];
   return { resultType: 'task', ...presentTask(work, client), content };

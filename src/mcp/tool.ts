@@ -43,7 +43,7 @@ export type ToolResult<O> = {
   data: O;
   /** Text for the model. Default: the data as JSON. */
   text?: string;
-  /** Work for which the call has waited, and that goes on. */
+  /** Set if the work was not finished when the call stopped waiting. */
   work?: Work;
 };
 
@@ -55,7 +55,7 @@ export type Work = {
   message: string;
   createdAt: string;
   updatedAt: string;
-  /** What people have to answer before it goes on, and where they do. */
+  /** The approval that it waits for, and the page to answer it. */
   approval?: { id: string; url: string };
 };
 

@@ -68,7 +68,7 @@ class Tenant {
     this.#actors = startActors(this.connection, this.#fixture, this.ledger, () => this.#isOver).finally(() => {
       this.#isOver = true;
     });
-    // Its failure is thrown to whoever waits for the actors.
+    // If it fails, the wait for all actors below throws.
     this.#actors.catch(() => {});
     await this.acknowledge(20);
   }
