@@ -1,7 +1,6 @@
 import type { Static } from 'typebox';
 import { Batcher } from '../db/batcher.ts';
-import type { Db } from '../db/database.ts';
-import { isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
+import { type Db, isDatabaseError, isForeignKeyViolation, isRefusedStatement } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { defined } from '../lib/defined.ts';
 import { AppError, found, invalidField, notFound } from '../lib/errors.ts';

@@ -3,19 +3,23 @@ import type { Clock } from '../../lib/clock.ts';
 import { formatId } from '../../lib/ids.ts';
 import type { DraftEntry } from '../engine/journal.ts';
 import * as runStore from './store.ts';
-import { isTerminal, type RunRow } from './store.ts';
 import * as turns from './turn-store.ts';
 
 /**
  * Cancels a run and the runs that it started, unless they have ended. The limit of each run's automation is locked first.
  * Returns the run as it is then; undefined if it does not exist.
  */
-export async function cancelTree(tx: Db, clock: Clock, appId: string, id: string): Promise<RunRow | undefined> {
+export async function cancelTree(
+  tx: Db,
+  clock: Clock,
+  appId: string,
+  id: string,
+): Promise<runStore.RunRow | undefined> {
   const found = await runStore.findRun(tx, appId, id);
   if (!found) return undefined;
   await turns.lockLimit(tx, appId, found.automationId);
   const row = await runStore.lockRun(tx, appId, id);
-  if (!row || isTerminal(row)) return row;
+  if (!row || runStore.isTerminal(row)) return row;
   const now = clock.now();
   const timestamp = now.toISOString();
   const entries: DraftEntry[] =

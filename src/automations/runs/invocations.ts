@@ -6,7 +6,6 @@ import { type Caller, nameCaller } from '../../tenancy/caller.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { invokeSchema } from '../schema.ts';
 import type { Invocation, InvocationRow } from './invocation-store.ts';
-import type { RunRow } from './store.ts';
 import * as runStore from './store.ts';
 
 type InvokeInput = NonNullable<Static<typeof invokeSchema>>;
@@ -35,7 +34,7 @@ function digestInput(input: InvokeInput): Buffer {
 }
 
 /** The run that an earlier invocation with the same key started. Throws 409 if it asked for something else. */
-export async function getInvokedRun(db: Db, invocation: Invocation, held: InvocationRow): Promise<RunRow> {
+export async function getInvokedRun(db: Db, invocation: Invocation, held: InvocationRow): Promise<runStore.RunRow> {
   if (!invocation.requestDigest.equals(held.requestDigest))
     throw new AppError('conflict', 'This idempotency key was used with another payload.');
   const row = await runStore.findRun(db, invocation.appId, held.runId);

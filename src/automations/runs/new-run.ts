@@ -1,7 +1,7 @@
+import { sha256 } from '../../ledger/encoding.ts';
 import { newUuid } from '../../lib/ids.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { NewRun } from './store.ts';
-import { turnKeysOf } from './turn-keys.ts';
 
 /** A run of the current version of an automation, to be inserted. */
 export function newRun(automation: AutomationRow, now: Date, more: Partial<NewRun> & { payload: unknown }): NewRun {
@@ -21,4 +21,32 @@ export function newRun(automation: AutomationRow, now: Date, more: Partial<NewRu
     createdAt: now,
     ...more,
   };
+}
+
+const keyBytes = 16;
+/** The key of a rate that counts all runs of an automation. */
+const allRuns = Buffer.alloc(0);
+
+/**
+ * The digests of the value that limits a run together with others of its automation; null without such a limit. Runs
+ * whose payload does not have the value share one digest.
+ */
+function turnKeysOf(
+  { concurrency, rate }: Pick<AutomationRow, 'concurrency' | 'rate'>,
+  payload: unknown,
+): { concurrencyKey: Buffer | null; rateKey: Buffer | null } {
+  // If both have a key, it is the same one.
+  const path = concurrency?.key ?? rate?.key;
+  const digest = path === undefined ? null : digestAt(payload, path);
+  return { concurrencyKey: digest, rateKey: rate === null ? null : rate.key === undefined ? allRuns : digest };
+}
+
+function digestAt(payload: unknown, path: string): Buffer {
+  let value: unknown = payload;
+  for (const name of path.split('.'))
+    value =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<string, unknown>)[name]
+        : undefined;
+  return sha256(Buffer.from(JSON.stringify(value ?? null))).subarray(0, keyBytes);
 }

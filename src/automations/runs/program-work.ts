@@ -7,7 +7,6 @@ import type { AutomationService } from '../definitions/service.ts';
 import { requirePayloadSize } from './payload.ts';
 import { claimRun, setLease } from './program-work-store.ts';
 import { getRun } from './read.ts';
-import type { RunRow } from './store.ts';
 import * as runStore from './store.ts';
 import * as turns from './turn-store.ts';
 import { wrongState } from './wrong-state.ts';
@@ -22,7 +21,7 @@ type ProgramWorkDeps = {
 export function createProgramWork({ db, clock, automations }: ProgramWorkDeps) {
   return {
     /** Claims the oldest run that waits for an external worker; undefined if there is none. */
-    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
+    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<runStore.RunRow | undefined> {
       const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
       if (graphVersion !== null)
         throw new AppError(
@@ -47,7 +46,7 @@ export function createProgramWork({ db, clock, automations }: ProgramWorkDeps) {
         error?: { code: string; message: string } | undefined;
         claim?: string | undefined;
       },
-    ): Promise<RunRow> {
+    ): Promise<runStore.RunRow> {
       const run = await getRun(db, caller, id);
       if (report.status !== 'completed' && report.result !== undefined)
         throw invalidField('result', 'is only for status completed');

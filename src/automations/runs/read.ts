@@ -14,15 +14,14 @@ import type { listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { hidesPayloads } from './invoker.ts';
 import { findPendingFor, type PendingFor } from './pending.ts';
-import type { EntryRow, RunRow } from './store.ts';
 import * as runStore from './store.ts';
 import { findVisibleRun, listRuns, listVisibleRuns, type RunFilter, type RunSummaryRow } from './visible-store.ts';
 
 type ReadDeps = { db: Database; clock: Clock; secrets: Secrets; automations: AutomationService };
 
 type JournalPage = {
-  run: RunRow;
-  entries: EntryRow[];
+  run: runStore.RunRow;
+  entries: runStore.EntryRow[];
   hasMore: boolean;
   cursor: string | undefined;
   /** The payloads of entries are withheld from this caller. */
@@ -32,7 +31,7 @@ type JournalPage = {
 type RunPage = { rows: RunSummaryRow[]; hasMore: boolean; cursor: string | undefined };
 
 /** The run that a path names, if the caller may see it. */
-export async function getRun(db: Db, caller: Caller, id: string): Promise<RunRow> {
+export async function getRun(db: Db, caller: Caller, id: string): Promise<runStore.RunRow> {
   return found(await findVisibleRun(db, caller, pathId('automationRun', id)));
 }
 
@@ -45,20 +44,20 @@ export function createRunReading({ db, clock, secrets, automations }: ReadDeps) 
      * Why a pending run has not started; undefined if no limit delays it. It counts the runs of others, so only those who
      * see the whole app learn it.
      */
-    async pendingFor(caller: Caller, run: RunRow): Promise<PendingFor | undefined> {
+    async pendingFor(caller: Caller, run: runStore.RunRow): Promise<PendingFor | undefined> {
       if (run.status !== 'pending' || run.graphVersion === null || !canSeeWholeApp(caller)) return undefined;
       return findPendingFor(db, run, clock.now());
     },
 
     /** Checks that the caller may see the run and that it can be streamed. */
-    async getStreamable(caller: Caller, id: string): Promise<RunRow> {
+    async getStreamable(caller: Caller, id: string): Promise<runStore.RunRow> {
       const row = await getRun(db, caller, id);
       if (row.type !== 'invoked') throw new AppError('not_found', hasNoStream);
       return row;
     },
 
     /** Returns a run if the caller may read its texts while they are generated. */
-    async getOutput(caller: Caller, id: string): Promise<RunRow> {
+    async getOutput(caller: Caller, id: string): Promise<runStore.RunRow> {
       const row = await getRun(db, caller, id);
       if (hidesPayloads(caller, row)) throw notFound();
       return row;

@@ -18,7 +18,6 @@ import { getInvokedRun, readInvocation } from './invocations.ts';
 import { chooseIdentity, invokedBy, requireInvokeAuth, requireRunning } from './invoker.ts';
 import { newRun } from './new-run.ts';
 import { checkPayload } from './payload.ts';
-import type { NewRun, RunRow } from './store.ts';
 import * as runStore from './store.ts';
 
 type StartDeps = { db: Database; clock: Clock; expressions: Expressions; automations: AutomationService };
@@ -26,13 +25,13 @@ type StartDeps = { db: Database; clock: Clock; expressions: Expressions; automat
 /** How callers start runs, and how runs start others on behalf of the caller that they act as. */
 export type RunStarts = {
   /** Starts a run, or returns the run that this idempotency key has already started. */
-  invoke(caller: Caller, name: string, input: NonNullable<Static<typeof invokeSchema>>): Promise<RunRow>;
+  invoke(caller: Caller, name: string, input: NonNullable<Static<typeof invokeSchema>>): Promise<runStore.RunRow>;
   /** An automation as a tool of a language model: what it does and what it takes. */
   describeInvocable(caller: Caller, name: string): Promise<{ name: string; description: string; parameters: unknown }>;
   /** Prepares a run of another automation for a `run_automation` node; `commit` starts it. */
   prepareChild(
     caller: Caller,
-    parent: RunRow,
+    parent: runStore.RunRow,
     input: { automation: string; payload: unknown },
     childKey: string,
   ): Promise<{ commit(tx: Db): Promise<Child> }>;
@@ -53,7 +52,11 @@ export function createRunStarts({ db, clock, expressions, automations }: StartDe
     await checkPayload(expressions, automation, payload);
   }
 
-  function invokedRun(caller: Caller, automation: AutomationRow, more: Partial<NewRun> & { payload: unknown }): NewRun {
+  function invokedRun(
+    caller: Caller,
+    automation: AutomationRow,
+    more: Partial<runStore.NewRun> & { payload: unknown },
+  ): runStore.NewRun {
     const invoker = invokedBy(caller);
     return newRun(automation, clock.now(), { ...more, ...invoker, ...chooseIdentity(automation, invoker) });
   }
