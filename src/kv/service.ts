@@ -11,15 +11,7 @@ import type { Precondition } from './precondition.ts';
 import { runBatch } from './run-batch.ts';
 import type { createKvBody, incrementKvBody, kvBatchBody, putKvBody } from './schema.ts';
 import { nameOf, sharedStatements } from './shared-statements.ts';
-import {
-  deleteEntry,
-  findEntry,
-  insertEntry,
-  type KvEntry,
-  type KvOwner,
-  updateEntry,
-  userExists,
-} from './store.ts';
+import { deleteEntry, findEntry, insertEntry, type KvEntry, type KvOwner, updateEntry, userExists } from './store.ts';
 import { type KvLimits, newWrite, translateWriteErrors } from './writes.ts';
 
 /** SQLSTATE of a number that does not fit its type. */
@@ -73,7 +65,8 @@ export function createKvService({ limits }: { limits: KvLimits }) {
       const owner = targetOwner(caller, input.user);
       requireKey(key, 'write', limits.keyBytesMax);
       checkValue(input.value);
-      if (precondition) return translateWriteErrors(limits, putConditionally(db, owner, key, input, precondition, limits));
+      if (precondition)
+        return translateWriteErrors(limits, putConditionally(db, owner, key, input, precondition, limits));
       const write = { ...owner, ...newWrite(limits, key, input) };
       const [entry] = await translateWriteErrors(limits, sharedStatements(db).writes.add(nameOf(owner), [write]));
       if (!entry) throw userNotFound();
