@@ -215,7 +215,7 @@ test('a recurring job that hangs in one database delays no recurring job of anot
   const away = await createTestDatabase();
   after(() => away.drop());
   const slots = new JobSlots(1);
-  const recurring = [{ task: 'sweep', everySeconds: 600 }];
+  const recurring = [{ task: 'sweep', everySeconds: 1 }];
   const [hangs, ran, opened] = [1, 2, 3].map(() => Promise.withResolvers<void>());
   const hang: Task = async () => {
     hangs?.resolve();
