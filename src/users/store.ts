@@ -50,7 +50,9 @@ export async function insertUser(db: Db, scope: Scope, user: NewUser): Promise<v
 }
 
 export async function findUser(db: Db, caller: Caller, id: string): Promise<UserRow | undefined> {
-  const [row] = await db<UserRow[]>`select ${columns(db, caller)} where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
+  const [row] = await db<
+    UserRow[]
+  >`select ${columns(db, caller)} where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
   return row;
 }
 

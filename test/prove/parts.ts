@@ -55,8 +55,8 @@ export function listParts(length: Length, seed: number): Part[] {
       `crashes of each kind of work, ${kills.CRASH_ROUNDS} rounds`,
       [
         ...['automations-waiting', 'automations', 'budgets', 'claims', 'crawl', 'erasures', 'failover', 'idempotency'],
-        ...['jobs-waiting', 'jobs', 'knowledge', 'learning', 'mcp-tasks', 'move', 'move-steps', 'programs', 'retention'],
-        ...['structured', 'syncs', 'tools', 'webhooks'],
+        ...['jobs-waiting', 'jobs', 'knowledge', 'learning', 'move', 'move-steps', 'programs', 'retention'],
+        ...['mcp-tasks', 'structured', 'syncs', 'tools', 'webhooks'],
       ].map(crash),
       kills,
     ),
