@@ -153,8 +153,7 @@ export class JobLoop {
     const claimed = new Set(jobs.map(({ id }) => id));
     for (const job of jobs) void this.#run(job);
     // Another process claimed these first.
-    for (const { id, appId } of chosen)
-      if (!claimed.has(id)) this.#lanes.release(laneOf(this.#options.id, appId), 0);
+    for (const { id, appId } of chosen) if (!claimed.has(id)) this.#lanes.release(laneOf(this.#options.id, appId), 0);
   }
 
   async #run(job: store.ClaimedJob): Promise<void> {
