@@ -37,7 +37,8 @@ const expected = (() => {
   return hash.digest('hex');
 })();
 
-type Measured = { seconds: number; processorSeconds: number; riseMb: number };
+/** `riseMb` is by how much the resident memory rose, `residentMb` the most that it was. */
+type Measured = { seconds: number; processorSeconds: number; riseMb: number; residentMb: number };
 type Stored = { url: string; checksum: string; remove(): Promise<unknown> };
 type Server = { pid: number; up(): Promise<Stored> };
 type Results = Record<string, Measured[]>;
@@ -91,14 +92,12 @@ function print(beside: string, results: Results): void {
       `${way}${beside}: ${(size / 1e6 / ownSeconds).toFixed(0)} MB/s, bare ${(size / 1e6 / bareSeconds).toFixed(0)} MB/s, ` +
         `ratio ${(bareSeconds / ownSeconds).toFixed(2)} (at least 0.85); ` +
         `processor time ${processor[0].toFixed(2)} s, bare ${processor[1].toFixed(2)} s; ` +
-        `resident memory +${highestRise(own).toFixed(0)} MB (below 64)`,
+        `resident memory +${highest(own, 'riseMb')} MB (below 64)`,
     );
   }
-  const opened = ['quarry', 'bare'].map((name) => highestRise(results[`${name} readers`] ?? []));
-  if (beside !== '')
-    console.log(
-      `opening the slow readers: resident memory +${opened[0]?.toFixed(0)} MB, bare +${opened[1]?.toFixed(0)} MB`,
-    );
+  if (beside === '') return;
+  const [own, bare] = ['quarry', 'bare'].map((name) => highest(results[`${name} readers`] ?? [], 'residentMb'));
+  console.log(`resident memory with the slow readers: ${own} MB, bare ${bare} MB`);
 }
 
 function quarryServer(): Server {
@@ -186,10 +185,12 @@ async function measureWork<T>(pid: number, work: () => Promise<T>): Promise<[Mea
   const start = performance.now();
   const result = await work();
   const seconds = (performance.now() - start) / 1_000;
+  const highestMb = memoryMb(pid, 'VmHWM');
   const measured = {
     seconds,
     processorSeconds: processorSeconds(pid) - processorBefore,
-    riseMb: memoryMb(pid, 'VmHWM') - before,
+    riseMb: highestMb - before,
+    residentMb: highestMb,
   };
   return [measured, result];
 }
@@ -207,8 +208,8 @@ function memoryMb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   return Number(line?.[1]) / 1_024;
 }
 
-function highestRise(measured: Measured[]): number {
-  return Math.max(...measured.map(({ riseMb }) => riseMb));
+function highest(measured: Measured[], member: keyof Measured): string {
+  return Math.max(...measured.map((one) => one[member])).toFixed(0);
 }
 
 function median(measured: Measured[], member: keyof Measured): number {

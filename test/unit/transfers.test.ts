@@ -46,7 +46,13 @@ fastify.get('/:key', (request, reply) => {
       return stream;
     },
   };
-  const blob = { blobKey: `${app}/${key}`, size: bytes.length, contentType: 'text/plain', checksum, createdAt: new Date() };
+  const blob = {
+    blobKey: `${app}/${key}`,
+    size: bytes.length,
+    contentType: 'text/plain',
+    checksum,
+    createdAt: new Date(),
+  };
   return sendBytes({ blobs, request, reply }, blob, {});
 });
 const url = await fastify.listen({ host: '127.0.0.1', port: 0 });
