@@ -198,7 +198,7 @@ export function budgetOf(db: Database, caller: Caller): TokenBudget {
   return {
     async reserve(tokens) {
       const day = await db.begin((tx) => reserveTokens(tx, caller, tokens));
-      return { settle: (used) => db.begin((tx) => settleTokens(tx, caller, day, used - tokens)) };
+      return { settle: (tx, used) => settleTokens(tx, caller, day, used - tokens) };
     },
   };
 }

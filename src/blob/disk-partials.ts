@@ -91,8 +91,8 @@ class DiskPartialWriter implements PartialWriter {
   }
 
   async take(chunk: Uint8Array): Promise<PartialState | undefined> {
-    await this.#writer.take(chunk);
     this.#size += chunk.byteLength;
+    await this.#writer.take(chunk);
     const isDue = this.#size - this.#savedSize >= saveEveryBytes || performance.now() - this.#savedAt >= saveEveryMs;
     return isDue ? this.flush() : undefined;
   }
