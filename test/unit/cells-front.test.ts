@@ -46,7 +46,10 @@ test('a credential whose app is known needs no cell but its own, also after the 
     get: () => opened,
   } as unknown as CellSet;
   // It has forgotten every place.
-  const directory = { peek: () => undefined, find: async () => ({ cell: 'own', state: 'here' }) } as unknown as Directory;
+  const directory = {
+    peek: () => undefined,
+    find: async () => ({ cell: 'own', state: 'here' }),
+  } as unknown as Directory;
   const front = createFront({ set, directory, readers: { appOfSignIn: () => undefined } });
   const send = async () => {
     const request = new IncomingMessage(new Socket());
