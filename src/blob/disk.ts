@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
-import { open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { systemClock } from '../lib/clock.ts';
