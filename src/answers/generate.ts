@@ -1,5 +1,4 @@
-import type { ChatMessage } from '../content/models/llm/messages.ts';
-import { promptBytesWithin } from '../content/models/llm/messages.ts';
+import { type ChatMessage, promptBytesWithin } from '../content/models/llm/messages.ts';
 import { type Sentence, SentenceReader } from '../content/quotes/sentences.ts';
 import type { Database } from '../db/database.ts';
 import { AppError } from '../lib/errors.ts';

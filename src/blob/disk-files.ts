@@ -1,5 +1,4 @@
-import type { FileHandle } from 'node:fs/promises';
-import { mkdir } from 'node:fs/promises';
+import { type FileHandle, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { freeSingleUse } from '../lib/single-use-bytes.ts';
 import { syncDirectory } from '../lib/sync-directory.ts';

@@ -1,6 +1,5 @@
 import { constants } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
-import { open, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../lib/sync-directory.ts';
 import { appendBody, type PartialWriter } from './append.ts';
