@@ -52,7 +52,7 @@ const quarry = await startServe({ QUARRY_DATA_DIR: join(directory, 'data'), QUAR
 try {
   const servers = { bare: await bareServer(bareProcess), quarry: quarryServer() };
   print('', await measureRounds(servers, 0));
-  if (readers > 0) print(`, ${readers} slow readers`, await measureRounds(servers, readers));
+  if (readers > 0) print(', slow readers', await measureRounds(servers, readers));
 } finally {
   bareProcess.kill();
   await quarry.stop();

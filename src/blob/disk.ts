@@ -20,8 +20,8 @@ import {
 import { createDirectory, FileWriter, isAbsent, writeWhole } from './disk-files.ts';
 import { diskPartials, partialDirectory, partialKey } from './disk-partials.ts';
 
-/** Bytes per read: fewer, larger reads than with Node's default of 64 KiB. */
-const readBytes = 256 * 1024;
+/** Bytes per read. A download that its client does not read holds two of them; smaller reads take more processor time. */
+const readBytes = 128 * 1024;
 
 /**
  * Blobs as files below one directory: `<app>/<last two characters of the name>/<name>`, so that no directory holds all

@@ -54,13 +54,13 @@ test('when the disk of the embedded PostgreSQL and the files is full, nothing ac
     const begun = ledger.acknowledged;
     await reach(() => ledger.acknowledged >= begun + 20);
     const retries = ledger.retries;
-    const free = keepFull(dataDir);
+    const free = await keepFull(dataDir);
     try {
       await reach(() => hasEnded || ledger.retries >= retries + 12);
       // Every other time, PostgreSQL also has no room for its log.
       if (round % 2 === 1) await exhaustLog();
     } finally {
-      free();
+      await free();
     }
     const healed = ledger.acknowledged;
     const hasRecovered = () => ledger.acknowledged >= healed + 10;
@@ -78,7 +78,7 @@ test('when the disk of the embedded PostgreSQL and the files is full, nothing ac
   context.diagnostic(`${ledger.acknowledged} acknowledged writes, ${ledger.retries} retries, ${restarts} restarts`);
 
   const target = join(backups, 'a');
-  const free = keepFull(backups);
+  const free = await keepFull(backups);
   const failed = await runQuarry(['backup', target], { env }).finally(free);
   assert.equal(failed.code, 1, failed.stdout + failed.stderr);
   assert.match(failed.stderr, /disk is full/);

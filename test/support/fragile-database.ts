@@ -67,9 +67,9 @@ export async function startFragileDatabase(dataDir: string, { isSmall = false } 
       },
     },
     async fill() {
-      const empty = keepFull(dataDir);
+      const empty = await keepFull(dataDir);
       return async () => {
-        empty();
+        await empty();
         // It may have ended, because it could not write its log.
         if (findPid() === 0) await restart();
       };

@@ -1,6 +1,8 @@
 import { spawnSync } from 'node:child_process';
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 
 /** Gives a directory a small file system of its own. False if this process may not. */
 export function mountSmall(directory: string, size: string): boolean {
@@ -12,26 +14,16 @@ export function unmount(directory: string): void {
   spawnSync('umount', [directory]);
 }
 
-/** Takes every free byte of a directory's file system, including bytes freed later, until it is stopped. */
-export function keepFull(directory: string): () => void {
+/**
+ * Takes every free byte of a directory's file system, including bytes freed later, until it is stopped. A thread does so:
+ * it takes seconds on a busy machine, and this process may have proxies in front of other databases.
+ */
+export async function keepFull(directory: string): Promise<() => Promise<void>> {
   const path = join(directory, 'filler');
-  const file = openSync(path, 'w', 0o600);
-  const fill = () => {
-    for (const size of [1024 * 1024, 4_096, 1]) for (;;) if (!fits(file, size)) break;
-  };
-  fill();
-  const timer = setInterval(fill, 2);
-  return () => {
-    clearInterval(timer);
-    closeSync(file);
+  const filler = new Worker(new URL('./disk-filler.ts', import.meta.url), { workerData: path });
+  await once(filler, 'message');
+  return async () => {
+    await filler.terminate();
     rmSync(path);
   };
-}
-
-function fits(file: number, size: number): boolean {
-  try {
-    return writeSync(file, Buffer.alloc(size)) === size;
-  } catch {
-    return false;
-  }
 }
