@@ -36,9 +36,8 @@ declare const WebAssembly: {
   instantiate(bytes: Uint8Array, imports: object): Promise<{ instance: WasmInstance; module: unknown }>;
 };
 
-/** Page segmentation modes of Tesseract: 3 finds columns and blocks, 6 reads one block of lines, 7 one line. */
-const layouts = { page: '3', block: '6', line: '7' };
-export type Layout = keyof typeof layouts;
+/** Page segmentation mode 3, which finds columns and blocks. The library's default reads the page as one block. */
+const wholePage = '3';
 /** Engine mode 1: the neural network, the only engine in this build. */
 const neural = 1;
 const inputFile = '/input';
@@ -79,6 +78,7 @@ async function createEngine(settings: OcrSettings, languages: string): Promise<T
   const api = new tesseract.TessBaseAPI();
   if (api.Init('/', languages, neural) !== 0) throw new Error(`The OCR data of ${languages} cannot be read.`);
   for (const language of settings.languages) tesseract.FS.unlink(`/${language}.traineddata`);
+  api.SetVariable('tessedit_pageseg_mode', wholePage);
   return new TesseractEngine(tesseract, api, memory);
 }
 
@@ -99,8 +99,7 @@ export class TesseractEngine {
   }
 
   /** The lines of text in a picture, in reading order. */
-  recognise(image: GreyImage, dotsPerInch: number, layout: Layout = 'page'): OcrLine[] {
-    this.#api.SetVariable('tessedit_pageseg_mode', layouts[layout]);
+  recognise(image: GreyImage, dotsPerInch: number): OcrLine[] {
     this.#setImage(encodePgm(image));
     this.#api.SetVariable('user_defined_dpi', String(dotsPerInch));
     try {

@@ -1,7 +1,7 @@
 import { rightToLeft } from '../pdf/characters.ts';
 import type { Glyph, Rule, TextStyle } from '../pdf/glyph.ts';
 import { buildSegments, type Segment } from '../pdf/lines.ts';
-import { takeCells } from './cells.ts';
+import { clearTables, splitByCells } from './cells.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';
@@ -28,10 +28,10 @@ export function readPicture(engine: TesseractEngine, picture: GreyImage, dotsPer
   const image = prepareForRecognition(picture);
   const scale = 72 / dotsPerInch;
   const drawn = findRules(image);
-  const cells = takeCells(engine, image, drawn, dotsPerInch);
-  const parts = [engine.recognise(image, dotsPerInch), ...cells].map(readable);
+  const tables = clearTables(image, drawn, dotsPerInch);
+  const parts = splitByCells(readable(engine.recognise(image, dotsPerInch)), tables.cells);
   const lines = parts.flat();
-  const rules = drawn.filter((rule) => !lines.some((line) => isPartOfText(rule, line)));
+  const rules = drawn.filter((rule) => tables.rules.has(rule) || !lines.some((line) => isPartOfText(rule, line)));
   const sizes = evenSizes(lines.map((line) => [sizeOf(line) * scale, charactersOf(line)]));
   const glyphs = new Map(lines.map((line, index) => [line, lineGlyphs(line, sizes[index] ?? 10, scale)]));
   const words = lines.flatMap((line) => line.words);
