@@ -1,7 +1,8 @@
 /**
  * Uploads and downloads a large file, against a bare node:http server that hashes and fsyncs, on the same disk in
- * turns; and how much more memory the server holds while it does so.
- *   node bench/files.ts [--megabytes 500] [--rounds 3]
+ * turns: alone, and beside slow downloads of the same file. Reports the processor time of both servers, and how much
+ * more memory ours holds while it does so.
+ *   node bench/files.ts [--megabytes 500] [--rounds 3] [--readers 1000]
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -12,13 +13,21 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startServe } from '../test/support/serve.ts';
+import { openSlowReaders } from './files/slow-readers.ts';
 import { keepRatio } from './ratios.ts';
 
 const { values } = parseArgs({
-  options: { megabytes: { type: 'string', default: '500' }, rounds: { type: 'string', default: '3' } },
+  options: {
+    megabytes: { type: 'string', default: '500' },
+    rounds: { type: 'string', default: '3' },
+    readers: { type: 'string', default: '1000' },
+  },
 });
 const size = Number(values.megabytes) * 1_000_000;
 const rounds = Number(values.rounds);
+/** Processor time and memory are read from /proc. */
+const isLinux = process.platform === 'linux';
+const readers = Number(values.readers);
 const chunk = randomBytes(1_000_000);
 
 /** The checksum of the data that every upload sends. */
@@ -28,8 +37,11 @@ const expected = (() => {
   return hash.digest('hex');
 })();
 
-type Measured = { seconds: number; riseMb: number | undefined };
-type Server = { pid: number; up(): Promise<void>; down(): Promise<void>; remove(): Promise<unknown> };
+/** `riseMb` is by how much the resident memory rose, `residentMb` the most that it was. */
+type Measured = { seconds: number; processorSeconds: number; riseMb: number; residentMb: number };
+type Stored = { url: string; checksum: string; remove(): Promise<unknown> };
+type Server = { pid: number; up(): Promise<Stored> };
+type Results = Record<string, Measured[]>;
 
 const directory = mkdtempSync(join(tmpdir(), 'quarry-bench-files-'));
 const bareProcess = spawn(process.execPath, [
@@ -39,56 +51,71 @@ const bareProcess = spawn(process.execPath, [
 const quarry = await startServe({ QUARRY_DATA_DIR: join(directory, 'data'), QUARRY_LOG_LEVEL: 'error' });
 try {
   const servers = { bare: await bareServer(bareProcess), quarry: quarryServer() };
-  const results = new Map<string, Measured[]>();
-  for (let round = 0; round <= rounds; round++)
-    for (const [name, server] of Object.entries(servers)) {
-      for (const way of ['up', 'down'] as const) {
-        const measured = await measure(server, () => server[way]());
-        // The first round only warms up.
-        if (round > 0) results.set(`${name} ${way}`, [...(results.get(`${name} ${way}`) ?? []), measured]);
-      }
-      await server.remove();
-    }
-  for (const way of ['up', 'down']) {
-    const [bare, own] = ['bare', 'quarry'].map((name) => results.get(`${name} ${way}`) ?? []) as [
-      Measured[],
-      Measured[],
-    ];
-    const [bareSeconds, ownSeconds] = [median(bare), median(own)];
-    keepRatio(`files ${way}`, bareSeconds / ownSeconds);
-    const rise = Math.max(...own.map(({ riseMb }) => riseMb ?? Number.NaN));
-    console.log(
-      `${way.padEnd(4)} ${(size / 1e6 / ownSeconds).toFixed(0)} MB/s, bare ${(size / 1e6 / bareSeconds).toFixed(0)} MB/s, ` +
-        `ratio ${(bareSeconds / ownSeconds).toFixed(2)} (at least 0.60); resident memory +${rise.toFixed(0)} MB (below 64)`,
-    );
-  }
+  print('', await measureRounds(servers, 0));
+  if (readers > 0) print(', slow readers', await measureRounds(servers, readers));
 } finally {
   bareProcess.kill();
   await quarry.stop();
   rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
 }
 
+/** Measures the servers in turns. `readerCount` slow readers download another file meanwhile. */
+async function measureRounds(servers: Record<string, Server>, readerCount: number): Promise<Results> {
+  const results: Results = {};
+  for (let round = 0; round <= rounds; round++)
+    for (const [name, server] of Object.entries(servers)) {
+      async function measure<T>(what: string, work: () => Promise<T>): Promise<T> {
+        const [measured, result] = await measureWork(server.pid, work);
+        // The first round only warms up.
+        if (round > 0) results[`${name} ${what}`] = [...(results[`${name} ${what}`] ?? []), measured];
+        return result;
+      }
+      const read = readerCount === 0 ? undefined : await server.up();
+      const close = read && (await measure('readers', () => openSlowReaders(read.url, readerCount)));
+      const stored = await measure('up', () => server.up());
+      if (stored.checksum !== expected) throw new Error('The server hashed other bytes.');
+      await measure('down', () => receive(stored.url));
+      await close?.();
+      await stored.remove();
+      await read?.remove();
+    }
+  return results;
+}
+
+function print(beside: string, results: Results): void {
+  for (const way of ['up', 'down']) {
+    const [bare, own] = [results[`bare ${way}`] ?? [], results[`quarry ${way}`] ?? []];
+    const [bareSeconds, ownSeconds] = [median(bare, 'seconds'), median(own, 'seconds')];
+    keepRatio(`files ${way}${beside}`, bareSeconds / ownSeconds);
+    const processor = [median(own, 'processorSeconds'), median(bare, 'processorSeconds')] as const;
+    console.log(
+      `${way}${beside}: ${(size / 1e6 / ownSeconds).toFixed(0)} MB/s, bare ${(size / 1e6 / bareSeconds).toFixed(0)} MB/s, ` +
+        `ratio ${(bareSeconds / ownSeconds).toFixed(2)} (at least 0.85); ` +
+        `processor time ${processor[0].toFixed(2)} s, bare ${processor[1].toFixed(2)} s; ` +
+        `resident memory +${highest(own, 'riseMb')} MB (below 64)`,
+    );
+  }
+  if (beside === '') return;
+  const [own, bare] = ['quarry', 'bare'].map((name) => highest(results[`${name} readers`] ?? [], 'residentMb'));
+  console.log(`resident memory with the slow readers: ${own} MB, bare ${bare} MB`);
+}
+
 function quarryServer(): Server {
   const { secret_key: key } = JSON.parse(readFileSync(join(directory, 'data', 'credentials.json'), 'utf8')) as {
     secret_key: string;
   };
-  let url = '';
-  let id = '';
   return {
     pid: quarry.pid,
     async up() {
       const headers = { 'x-api-key': key, 'content-type': 'application/octet-stream', 'x-filename': 'large' };
-      const answer = JSON.parse(await send(`${quarry.baseUrl}/api/v1/files/uploads`, headers)) as {
+      const { id, url, checksum } = JSON.parse(await send(`${quarry.baseUrl}/api/v1/files/uploads`, headers)) as {
         id: string;
         url: string;
         checksum: string;
       };
-      if (answer.checksum !== expected) throw new Error('The server hashed other bytes.');
-      url = answer.url;
-      id = answer.id;
+      const file = `${quarry.baseUrl}/api/v1/files/${id}`;
+      return { url, checksum, remove: () => fetch(file, { method: 'DELETE', headers: { 'x-api-key': key } }) };
     },
-    down: () => receive(url),
-    remove: () => fetch(`${quarry.baseUrl}/api/v1/files/${id}`, { method: 'DELETE', headers: { 'x-api-key': key } }),
   };
 }
 
@@ -96,14 +123,13 @@ async function bareServer(child: ChildProcess): Promise<Server> {
   const port = await new Promise<string>((resolve) =>
     child.stdout?.once('data', (data) => resolve(String(data).trim())),
   );
-  const url = `http://127.0.0.1:${port}/`;
   return {
     pid: child.pid ?? 0,
     up: async () => {
-      if ((await send(url, {})) !== expected) throw new Error('The bare server hashed other bytes.');
+      const [checksum = '', path = ''] = (await send(`http://127.0.0.1:${port}/`, {})).split(' ');
+      const url = `http://127.0.0.1:${port}${path}`;
+      return { url, checksum, remove: () => fetch(url, { method: 'DELETE' }) };
     },
-    down: () => receive(url),
-    remove: () => fetch(url, { method: 'DELETE' }),
   };
 }
 
@@ -151,24 +177,42 @@ function receive(url: string): Promise<void> {
   });
 }
 
-async function measure({ pid }: Server, work: () => Promise<void>): Promise<Measured> {
+async function measureWork<T>(pid: number, work: () => Promise<T>): Promise<[Measured, T]> {
   const before = memoryMb(pid, 'VmRSS');
-  // From here on, VmHWM is the highest value since now (Linux only).
-  if (before !== undefined) writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  // From here on, VmHWM is the highest value since now.
+  if (isLinux) writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  const processorBefore = processorSeconds(pid);
   const start = performance.now();
-  await work();
+  const result = await work();
   const seconds = (performance.now() - start) / 1_000;
-  const highest = memoryMb(pid, 'VmHWM');
-  return { seconds, riseMb: before === undefined || highest === undefined ? undefined : highest - before };
+  const highestMb = memoryMb(pid, 'VmHWM');
+  const measured = {
+    seconds,
+    processorSeconds: processorSeconds(pid) - processorBefore,
+    riseMb: highestMb - before,
+    residentMb: highestMb,
+  };
+  return [measured, result];
 }
 
-function memoryMb(pid: number, field: 'VmRSS' | 'VmHWM'): number | undefined {
-  if (process.platform !== 'linux') return undefined;
+/** Of all threads of the process, in user and system mode. */
+function processorSeconds(pid: number): number {
+  if (!isLinux) return Number.NaN;
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+function memoryMb(pid: number, field: 'VmRSS' | 'VmHWM'): number {
+  if (!isLinux) return Number.NaN;
   const line = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return line?.[1] === undefined ? undefined : Number(line[1]) / 1_024;
+  return Number(line?.[1]) / 1_024;
 }
 
-function median(measured: Measured[]): number {
-  const sorted = measured.map(({ seconds }) => seconds).sort((a, b) => a - b);
+function highest(measured: Measured[], member: keyof Measured): string {
+  return Math.max(...measured.map((one) => one[member])).toFixed(0);
+}
+
+function median(measured: Measured[], member: keyof Measured): number {
+  const sorted = measured.map((one) => one[member]).sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

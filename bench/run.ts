@@ -23,7 +23,7 @@ const needData = new Set(['extract-quality', 'retrieval', 'scripts', 'versions']
 /** What `--check` runs, about six minutes. */
 const checked: Record<string, string[]> = {
   kv: ['--only', 'requests', '--seconds', '2', '--rounds', '3'],
-  files: ['--megabytes', '100', '--rounds', '3'],
+  files: ['--megabytes', '100', '--rounds', '3', '--readers', '100'],
   limits: ['--seconds', '2', '--rounds', '5'],
   parse: [],
   ingest: [],

@@ -8,9 +8,9 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 
 const directory = process.argv[2] ?? '';
-let file = '';
 
 const server = createServer(async (request, response) => {
+  const file = join(directory, request.url ?? '');
   if (request.method === 'POST') {
     const hash = createHash('sha256');
     const hashing = new Transform({
@@ -20,15 +20,16 @@ const server = createServer(async (request, response) => {
       },
     });
     // A new file each time, as in a store: overwriting an existing file costs the disk less.
-    file = join(directory, randomUUID());
-    await pipeline(request, hashing, createWriteStream(file, { flush: true }));
-    response.end(hash.digest('hex'));
+    const name = randomUUID();
+    await pipeline(request, hashing, createWriteStream(join(directory, name), { flush: true }));
+    response.end(`${hash.digest('hex')} /${name}`);
   } else if (request.method === 'DELETE') {
     await unlink(file);
     response.end();
   } else {
     response.setHeader('content-length', (await stat(file)).size);
-    await pipeline(createReadStream(file), response);
+    // A client that leaves breaks its download off.
+    await pipeline(createReadStream(file), response).catch(() => {});
   }
 });
 server.listen(0, '127.0.0.1', () => {

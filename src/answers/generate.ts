@@ -1,5 +1,4 @@
-import type { ChatMessage } from '../content/models/llm/messages.ts';
-import { promptBytesWithin } from '../content/models/llm/messages.ts';
+import { type ChatMessage, promptBytesWithin } from '../content/models/llm/messages.ts';
 import { type Sentence, SentenceReader } from '../content/quotes/sentences.ts';
 import type { Database } from '../db/database.ts';
 import { AppError } from '../lib/errors.ts';
@@ -199,7 +198,7 @@ export function budgetOf(db: Database, caller: Caller): TokenBudget {
   return {
     async reserve(tokens) {
       const day = await db.begin((tx) => reserveTokens(tx, caller, tokens));
-      return { settle: (used) => db.begin((tx) => settleTokens(tx, caller, day, used - tokens)) };
+      return { settle: (tx, used) => settleTokens(tx, caller, day, used - tokens) };
     },
   };
 }

@@ -4,7 +4,7 @@ import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { AuditLog } from './log.ts';
 import { type AuditService, createAuditService } from './service.ts';
-import { auditSweepJob, createAuditSweepTask } from './sweep.ts';
+import { auditSweepJob, sweepAudit } from './sweep.ts';
 
 /*
  * Who changed what in an app, and which credentials are used. Each route names how its changes are recorded (`audit` in
@@ -21,7 +21,7 @@ type AuditDeps = { db: Database; clock: Clock; audit: AuditLog | undefined; ledg
 export function createAudit(deps: AuditDeps): Domain<AuditService> {
   return {
     service: createAuditService(deps),
-    tasks: { [auditSweepJob.task]: createAuditSweepTask(deps) },
+    tasks: { [auditSweepJob.task]: async () => void (await sweepAudit(deps)) },
     recurring: [auditSweepJob],
   };
 }

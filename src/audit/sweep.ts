@@ -1,6 +1,5 @@
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
-import type { Task } from '../jobs/workers.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
 import { deleteOldEntries } from './store.ts';
@@ -11,10 +10,6 @@ export const auditSweepJob = { task: taskNames.sweepAudit, everySeconds: 3_600 }
 type SweepDeps = { db: Database; clock: Clock; ledger: Ledger; daysKept: number };
 
 const dayMs = 24 * 60 * 60 * 1_000;
-
-export function createAuditSweepTask(deps: SweepDeps): Task {
-  return async () => void (await sweepAudit(deps));
-}
 
 /** Safe to run at any time, in any number of processes. Returns the number of rows deleted. */
 export function sweepAudit(deps: SweepDeps): Promise<number> {

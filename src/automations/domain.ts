@@ -71,20 +71,13 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const loadGraph = createGraphLoader(db);
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
   const runSecrets = new RunSecrets(automations.openSecrets);
-  const runs = createRunService({
-    ...{ db, clock, secrets, expressions, automations, loadGraph },
-    signalProgram: (run, signal) => programs.signal(run, signal),
-  });
   const treeBudget = new TreeBudget(db, clock);
   const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const environment = { worker, version: deps.version };
-  const journal = new ProgramJournal({
-    ...{ db, clock, secrets, treeBudget, environment, runSecrets },
-    cancelRun: runs.cancelTree,
-  });
+  const journal = new ProgramJournal({ db, clock, secrets, treeBudget, environment, runSecrets });
+  const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph, journal });
   const programs = createProgramService({
-    ...{ db, clock, log, secrets, expressions, streams: deps.streams, automations, runs, treeBudget, environment },
-    ...{ runSecrets, cancelRun: runs.cancelTree, journal },
+    ...{ db, clock, log, secrets, expressions, streams: deps.streams, automations, runs, runSecrets, journal },
   });
   const { baseUrl, hosts } = deps;
   const wakes = createProgramWakes({ db, clock, secrets, baseUrl, automations, journal, hosts });
@@ -96,7 +89,6 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     log,
     expressions,
     automations,
-    runs,
     loadGraph,
     secrets: runSecrets,
     advanceProgram: programs.advance,

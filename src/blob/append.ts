@@ -1,5 +1,4 @@
 import type { AppendOptions, PartialState } from './blob-store.ts';
-import { watchTransferMemory } from './transfer-memory.ts';
 
 /** Writes one body to one partial blob. */
 export type PartialWriter = {
@@ -16,7 +15,6 @@ export async function appendBody(
   { save, whole = false }: Pick<AppendOptions, 'save' | 'whole'>,
 ): Promise<PartialState> {
   const chunks = body[Symbol.asyncIterator]();
-  const end = watchTransferMemory();
   let broken: { error: unknown } | undefined;
   try {
     for (;;) {
@@ -36,7 +34,6 @@ export async function appendBody(
     await save(state);
     if (broken === undefined) return state;
   } finally {
-    end();
     await chunks.return?.();
   }
   throw broken.error;

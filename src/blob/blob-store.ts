@@ -1,5 +1,4 @@
-import type { Hash } from 'node:crypto';
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 
 export type BlobStat = { size: number };

@@ -1,6 +1,6 @@
-import type { FileHandle } from 'node:fs/promises';
-import { mkdir } from 'node:fs/promises';
+import { type FileHandle, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { freeSingleUse } from '../lib/single-use-bytes.ts';
 import { syncDirectory } from '../lib/sync-directory.ts';
 
 /** Bytes buffered per write. A body holds about twice this in memory. */
@@ -45,7 +45,7 @@ export class FileWriter {
   }
 }
 
-/** A write may be partial, for example on an almost full disk. */
+/** Writes all chunks, and frees those for a single use. A write may be partial, for example on an almost full disk. */
 export async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
   let left = chunks.filter((chunk) => chunk.byteLength > 0);
   while (left.length > 0) {
@@ -56,6 +56,7 @@ export async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promis
     }
     if (left[0] !== undefined && bytesWritten > 0) left = [left[0].subarray(bytesWritten), ...left.slice(1)];
   }
+  for (const chunk of chunks) freeSingleUse(chunk);
 }
 
 /** Creates the directory and its missing parents, and syncs each new entry. */

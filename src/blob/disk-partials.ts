@@ -1,6 +1,5 @@
 import { constants } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
-import { open, rm } from 'node:fs/promises';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncDirectory } from '../lib/sync-directory.ts';
 import { appendBody, type PartialWriter } from './append.ts';
@@ -92,8 +91,8 @@ class DiskPartialWriter implements PartialWriter {
   }
 
   async take(chunk: Uint8Array): Promise<PartialState | undefined> {
-    await this.#writer.take(chunk);
     this.#size += chunk.byteLength;
+    await this.#writer.take(chunk);
     const isDue = this.#size - this.#savedSize >= saveEveryBytes || performance.now() - this.#savedAt >= saveEveryMs;
     return isDue ? this.flush() : undefined;
   }

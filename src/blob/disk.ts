@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
-import { open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { systemClock } from '../lib/clock.ts';
@@ -20,10 +19,9 @@ import {
 } from './blob-store.ts';
 import { createDirectory, FileWriter, isAbsent, writeWhole } from './disk-files.ts';
 import { diskPartials, partialDirectory, partialKey } from './disk-partials.ts';
-import { watchStreamMemory, watchTransferMemory } from './transfer-memory.ts';
 
-/** Bytes per read: fewer, larger reads than with Node's default of 64 KiB. */
-const readBytes = 256 * 1024;
+/** Bytes per read. A download that its client does not read holds two of them; smaller reads take more processor time. */
+const readBytes = 128 * 1024;
 
 /**
  * Blobs as files below one directory: `<app>/<last two characters of the name>/<name>`, so that no directory holds all
@@ -112,7 +110,6 @@ async function moveTo(unfinished: string, path: string): Promise<void> {
 
 async function writeChunks(file: FileHandle, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<void> {
   const writer = new FileWriter(file);
-  const end = watchTransferMemory();
   try {
     for await (const chunk of body) {
       meter.take(chunk);
@@ -122,21 +119,19 @@ async function writeChunks(file: FileHandle, body: AsyncIterable<Uint8Array>, me
     // The file must not be closed during a write, even if the body failed.
     await writer.rest();
     throw error;
-  } finally {
-    end();
   }
   await writer.flush();
 }
 
 async function read(path: string, key: string, range: ByteRange | undefined): Promise<Readable> {
   const file = await openToRead(path, key);
-  if (range === undefined) return watchStreamMemory(file.createReadStream({ highWaterMark: readBytes }));
+  if (range === undefined) return file.createReadStream({ highWaterMark: readBytes });
   if (range.end <= range.start) {
     await file.close();
     return Readable.from([]);
   }
   const part = { start: range.start, end: range.end - 1 };
-  return watchStreamMemory(file.createReadStream({ ...part, highWaterMark: readBytes }));
+  return file.createReadStream({ ...part, highWaterMark: readBytes });
 }
 
 async function readAll(path: string, key: string, sizeMax: number): Promise<Uint8Array> {

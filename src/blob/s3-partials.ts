@@ -3,6 +3,7 @@ import { appendBody, type PartialWriter } from './append.ts';
 import { type AppendOptions, assertBlobKey, BlobMissing, type PartialBlobs, type PartialState } from './blob-store.ts';
 import { abort, findStat, isAbsent, remove } from './s3-objects.ts';
 import { sdk } from './s3-sdk.ts';
+import { watchTransferMemory } from './transfer-memory.ts';
 
 const {
   CompleteMultipartUploadCommand,
@@ -42,15 +43,20 @@ export function s3Partials(client: S3Client, bucket: string, limits: PartLimits)
       const writer = await S3PartialWriter.open(place, state, options);
       const { save } = options;
       let saved = state;
-      return appendBody(writer, body, {
-        ...options,
-        async save(next) {
-          await save(next);
-          const former = tailKey(key, saved);
-          if (saved.tail !== undefined && former !== tailKey(key, next)) await remove(client, bucket, former);
-          saved = next;
-        },
-      });
+      const end = watchTransferMemory();
+      try {
+        return await appendBody(writer, body, {
+          ...options,
+          async save(next) {
+            await save(next);
+            const former = tailKey(key, saved);
+            if (saved.tail !== undefined && former !== tailKey(key, next)) await remove(client, bucket, former);
+            saved = next;
+          },
+        });
+      } finally {
+        end();
+      }
     },
     async complete(key, { size, uploadId, etags = [] }, contentType) {
       const place = { Bucket: bucket, Key: key };

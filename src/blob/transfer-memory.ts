@@ -3,9 +3,9 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 /*
- * Every chunk of a transfer is memory outside V8's heap. As this memory grows, V8 marks the whole heap about every
- * 30 MB. That takes 80 ms for a heap of 35 MB, and was most of a transfer's time. The chunks are garbage long before,
- * and a minor collection frees them in 0.4 ms. Starting one earlier made transfers three times as fast (bench/files.ts).
+ * For transfers with S3, whose client keeps chunks for a time that nothing tells; others free each chunk after its use
+ * (single-use-bytes.ts). Every chunk is memory outside V8's heap. As this memory grows, V8 marks the whole heap about
+ * every 30 MB. A minor collection that starts earlier frees the chunks, but V8 often marks the whole heap instead.
  */
 
 const growthBytes = 24 * 1024 * 1024;

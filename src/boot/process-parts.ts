@@ -1,5 +1,4 @@
-import type { Expressions } from '../automations/engine/expressions.ts';
-import { createExpressions } from '../automations/engine/expressions.ts';
+import { createExpressions, type Expressions } from '../automations/engine/expressions.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { openBlobStore } from '../blob/open.ts';
 import type { Config } from '../config/config.ts';

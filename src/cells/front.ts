@@ -30,8 +30,10 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
   /** Requests whose cell is being looked up. */
   let looking = 0;
 
-  /** Asks every cell that is up. Throws 503 if none knows the credential and one of the others might. */
+  /** Asks every cell that is up, once. Throws 503 if none knows the credential and one of the others might. */
   async function findApp(text: string): Promise<string | undefined> {
+    const known = apps.get(text);
+    if (known !== undefined) return known;
     const cells = set.listOpen();
     const asked = new Set(cells.map(({ settings }) => settings.name));
     const results = await Promise.allSettled(

@@ -106,11 +106,12 @@ export function createConsoleService(deps: ConsoleDeps) {
       return { value, session: await get(value) };
     },
 
-    /** Opens a session for a user who signed in elsewhere. */
-    async openUserSession({ appId, userId, epoch }: { appId: string; userId: string; epoch: number }) {
+    /** Opens a session for a user who signed in at an issuer. */
+    async openUserSession(user: { appId: string; userId: string; epoch: number; issuerId: string }) {
+      const { appId, userId, epoch, issuerId } = user;
       const value = generateSessionValue(appId);
       const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
-      await store.insertUserSession(db, { appId, digest: digest(value), userId, epoch, expiresAt });
+      await store.insertUserSession(db, { appId, digest: digest(value), userId, epoch, issuerId, expiresAt });
       return { value };
     },
 

@@ -2,10 +2,11 @@ import type { Db } from '../db/database.ts';
 
 export async function insertUserSession(
   db: Db,
-  session: { appId: string; digest: Buffer; userId: string; epoch: number; expiresAt: Date },
+  session: { appId: string; digest: Buffer; userId: string; epoch: number; issuerId?: string; expiresAt: Date },
 ): Promise<void> {
-  await db`insert into console_user_sessions (app_id, digest, user_id, session_epoch, expires_at)
-    values (${session.appId}, ${session.digest}, ${session.userId}, ${session.epoch}, ${session.expiresAt})`;
+  await db`insert into console_user_sessions (app_id, digest, user_id, session_epoch, issuer_id, expires_at)
+    values (${session.appId}, ${session.digest}, ${session.userId}, ${session.epoch}, ${session.issuerId ?? null},
+      ${session.expiresAt})`;
 }
 
 /** Returns false if the token is unknown or revoked. */

@@ -117,9 +117,10 @@ export async function findSubject(db: Db, caller: Caller, kind: SubjectKind, id:
             join knowledge_sources s on s.app_id = v.app_id and s.id = v.source_id
             where v.document_id = ${id} and v.is_deletion and ${sourceVisible(db, caller, 's')}
               and ${documentVisible(db, caller, 'v')}
-              and not exists (select from knowledge_documents d where d.app_id = v.app_id and d.id = v.document_id)
+              and not exists (select from knowledge_documents d
+                where d.app_id = ${caller.appId} and d.id = v.document_id)
               and not exists (select from knowledge_versions w
-                where w.app_id = v.app_id and w.document_id = v.document_id and w.number > v.number)`;
+                where w.app_id = ${caller.appId} and w.document_id = v.document_id and w.number > v.number)`;
   return rows.length > 0;
 }
 

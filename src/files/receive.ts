@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify';
-import { refuseEncodedBody, requireMinimumSpeed } from '../http/body/body.ts';
+import { isFromConnection, refuseEncodedBody, requireMinimumSpeed } from '../http/body/body.ts';
 import { AppError } from '../lib/errors.ts';
+import { markSingleUse } from '../lib/single-use-bytes.ts';
 
 /** Runs `work`, which reads the body. A client that disconnects in the middle of it gets 400 instead of a server error. */
 export async function translateDisconnect<T>(request: FastifyRequest, work: () => Promise<T>): Promise<T> {
@@ -18,10 +19,12 @@ export async function translateDisconnect<T>(request: FastifyRequest, work: () =
   }
 }
 
-/** The body's chunks. A reader that stops early leaves the connection open for the response. */
+/** The body's chunks, each for a single use. A reader that stops early leaves the connection open for the response. */
 export async function* bodyOf(request: FastifyRequest): AsyncGenerator<Uint8Array> {
+  const isSingleUse = isFromConnection(request);
   for await (const chunk of request.raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
     request.bodyHash?.update(chunk);
+    if (isSingleUse) markSingleUse(chunk);
     yield chunk;
   }
 }

@@ -271,8 +271,8 @@ export async function findCapability(
   role: 'avatar' | 'org_logo' | 'share',
 ): Promise<CapabilityRow | undefined> {
   const inRole = {
-    avatar: db`exists (select 1 from agents g where g.app_id = f.app_id and g.profile_picture_file_id = f.id)`,
-    org_logo: db`exists (select 1 from orgs o where o.app_id = f.app_id and o.logo_file_id = f.id)`,
+    avatar: db`exists (select 1 from agents g where g.app_id = ${appId} and g.profile_picture_file_id = f.id)`,
+    org_logo: db`exists (select 1 from orgs o where o.app_id = ${appId} and o.logo_file_id = f.id)`,
     share: db`f.shared`,
   }[role];
   const [row] = await db<CapabilityRow[]>`
@@ -360,9 +360,10 @@ export async function findUnreferencedBlobs(db: Db, blobKeys: readonly string[])
 
 /** Whether the remains of a write may belong to an unfinished upload, here or in another database with the same store. */
 export async function isBlobUploading(db: Db, blobKey: string): Promise<boolean> {
+  const appId = appOfBlob(blobKey);
   const rows = await db`
-    select 1 from (values (${appOfBlob(blobKey)}::uuid)) k (app_id) where not (${isOwnBlob(db)})
-      or exists (select from uploads u where u.app_id = k.app_id and u.blob_key = ${blobKey} and u.finished_at is null)`;
+    select 1 from (values (${appId}::uuid)) k (app_id) where not (${isOwnBlob(db)})
+      or exists (select from uploads u where u.app_id = ${appId} and u.blob_key = ${blobKey} and u.finished_at is null)`;
   return rows.length > 0;
 }
 

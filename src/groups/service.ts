@@ -18,7 +18,7 @@ import * as store from './store.ts';
 
 export type GroupService = ReturnType<typeof createGroupService>;
 
-/** The groups of an app. Developers and secret keys manage them; issuers and connectors supply theirs. */
+/** The groups of an app. Developers and secret keys manage them; issuers supply theirs. */
 export function createGroupService({ db }: { db: Database }) {
   async function get(caller: Caller, id: string): Promise<store.GroupRow> {
     return found(await store.findGroup(db, caller, pathId('group', id)));
@@ -118,7 +118,7 @@ export function createGroupService({ db }: { db: Database }) {
 }
 
 /**
- * Makes a user a member of exactly these groups of a namespace: those that a token or a connector names. Groups that are
+ * Makes a user a member of exactly these groups of a namespace: those that a token names. Groups that are
  * new are created while there is room; a group without room has no members and grants nothing.
  */
 export async function setGroupsOfUser(
@@ -130,28 +130,6 @@ export async function setGroupsOfUser(
 ): Promise<void> {
   await createMissing(tx, scope, namespace, externalIds);
   await store.replaceGroupsOfUser(tx, scope, namespace, userId, externalIds);
-}
-
-/**
- * For connectors: the ids of these groups of a namespace, which are created if they are missing. A connector resolves
- * groups of groups itself and names the users.
- */
-export async function supplyGroup(
-  tx: Transaction,
-  scope: Scope,
-  namespace: string,
-  group: { externalId: string; name?: string | undefined; userIds: readonly string[] },
-): Promise<string | undefined> {
-  await createMissing(tx, scope, namespace, [group.externalId]);
-  const [row] = (
-    await store.listGroups(tx, scope, { namespace, externalId: group.externalId }, { page: 1, pageSize: 1, offset: 0 })
-  )[0];
-  if (row === undefined) return undefined;
-  if (group.name !== undefined && group.name !== row.name) await store.renameGroup(tx, scope, row.id, group.name);
-  const users = [...(await store.filterUsers(tx, scope, group.userIds))].slice(0, groupMembersMax);
-  await store.deleteOtherMembers(tx, scope.appId, row.id, users);
-  await store.insertMembers(tx, scope.appId, row.id, users);
-  return row.id;
 }
 
 async function createMissing(tx: Db, scope: Scope, namespace: string, externalIds: readonly string[]): Promise<void> {

@@ -54,7 +54,7 @@ export async function listGroups(
   if (filter.externalId !== undefined) conditions.push(db`g.external_id = ${filter.externalId}`);
   if (filter.userId !== undefined)
     conditions.push(db`exists (select from group_members m
-      where m.app_id = g.app_id and m.group_id = g.id and m.user_id = ${filter.userId})`);
+      where m.app_id = ${scope.appId} and m.group_id = g.id and m.user_id = ${filter.userId})`);
   if (filter.search !== undefined)
     conditions.push(db`position(lower(${filter.search}) in lower(coalesce(g.name, '') || ' ' || g.external_id)) > 0`);
   const where = conditions.reduce((all, one) => db`${all} and ${one}`);

@@ -144,7 +144,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
     async finish(
       cookie: string | undefined,
       { code, state }: { code?: unknown; state?: unknown },
-    ): Promise<Scope & { userId: string; epoch: number }> {
+    ): Promise<Scope & { userId: string; epoch: number; issuerId: string }> {
       const pending = readPending(cookie, state);
       const { appId, sandboxId } = pending;
       const issuer = await findIssuer(db, pending, pending.issuer);
@@ -162,7 +162,8 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       const { nonce } = verified.claims;
       if (typeof nonce !== 'string' || !isEqual(nonce, pending.nonce))
         throw new AppError('invalid_credentials', 'The token belongs to another sign-in.');
-      return { appId, sandboxId, ...(await findAccountUser({ db, clock }, issuer, verified)) };
+      const user = await findAccountUser({ db, clock }, issuer, verified);
+      return { appId, sandboxId, issuerId: issuer.id, ...user };
     },
   };
 }

@@ -127,13 +127,13 @@ export class JobLoop {
   /** Starts the due jobs whose lanes have a free slot. Returns the number of jobs that it chose. */
   async #claim(due: store.JobPlace[]): Promise<number> {
     const { id, db, concurrency, workers } = this.#options;
-    for (const job of due) this.#lanes.add(job.appId, job);
+    for (const job of due) this.#lanes.add(laneOf(id, job.appId), job);
     const chosen: store.JobPlace[] = [];
     const choose = (held: Map<string, number>): store.JobPlace[] => {
       const heldElsewhere = [...held.values()].reduce((sum, count) => sum + count, 0);
       // Assumes that each other process has as many slots as this one.
       const free = (workers() - 1) * 2 * concurrency - heldElsewhere;
-      const rule = { free, heldBeside: (lane: string) => held.get(lane) ?? 0 };
+      const rule = { free, heldBeside: (lane: string) => held.get(lane === id ? store.firstLane : lane) ?? 0 };
       for (let next = this.#lanes.take(rule); next; next = this.#lanes.take(rule)) chosen.push(next.item);
       return chosen;
     };
@@ -153,7 +153,7 @@ export class JobLoop {
     const claimed = new Set(jobs.map(({ id }) => id));
     for (const job of jobs) void this.#run(job);
     // Another process claimed these first.
-    for (const { id, appId } of chosen) if (!claimed.has(id)) this.#lanes.release(appId, 0);
+    for (const { id, appId } of chosen) if (!claimed.has(id)) this.#lanes.release(laneOf(this.#options.id, appId), 0);
   }
 
   async #run(job: store.ClaimedJob): Promise<void> {
@@ -162,7 +162,7 @@ export class JobLoop {
     const ended = this.#end(held);
     this.#held.set(held, ended);
     await Promise.race([ended, held.left]);
-    this.#lanes.release(job.appId, performance.now() - startedMs);
+    this.#lanes.release(laneOf(this.#options.id, job.appId), performance.now() - startedMs);
     this.#retry();
     this.#options.slots.announceFree(this.#retry);
   }
@@ -193,4 +193,12 @@ export class JobLoop {
       }
     }
   }
+}
+
+/**
+ * The lane of a job: its app, or the worker pool for jobs of no app, which would otherwise share one lane with those of
+ * the other databases of the process.
+ */
+export function laneOf(poolId: string, appId: string): string {
+  return appId === store.firstLane ? poolId : appId;
 }

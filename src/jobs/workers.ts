@@ -10,7 +10,7 @@ import type { Logger } from '../lib/log.ts';
 import { isTracing, traceFrom } from '../tracing/trace.ts';
 import type { HeldJob } from './held-job.ts';
 import { JobSlots } from './job-slots.ts';
-import { JobLoop } from './loop.ts';
+import { JobLoop, laneOf } from './loop.ts';
 import { Presence } from './presence.ts';
 import { addRecurringJob, type ClaimedJob, crashesMax, jobsChannel, type Recurring, releaseJobs } from './store.ts';
 import type { JobContext, Task, WaitOutside } from './task.ts';
@@ -113,9 +113,10 @@ type Running = {
 /** Runs a job, in its slot and outside it, unless there is no room for its waits. */
 async function runJob(running: Running, held: HeldJob): Promise<void> {
   const { stopping, waiting, workSlots } = running;
-  const { task, appId } = held.job;
-  if (!stopping.signal.aborted && !waiting.hasRoom(task, appId)) {
-    waiting.askForRoom(task, appId);
+  const { task } = held.job;
+  const lane = laneOf(running.poolId, held.job.appId);
+  if (!stopping.signal.aborted && !waiting.hasRoom(task, lane)) {
+    waiting.askForRoom(task, lane);
     return held.release(waiting.retryMs());
   }
   const crowdedOut = new AbortController();
@@ -127,19 +128,19 @@ async function runJob(running: Running, held: HeldJob): Promise<void> {
     if (held.isDetached) giveBack();
     // A job that cannot release its slot keeps it while it waits.
     else if (!(await held.detach().catch(() => false))) return waited;
-    waiting.note(task, appId, crowdedOut, 'wait');
+    waiting.note(task, lane, crowdedOut, 'wait');
     try {
       return await waited;
     } finally {
-      waiting.note(task, appId, crowdedOut, 'work');
-      giveBack = await workSlots.take(appId);
+      waiting.note(task, lane, crowdedOut, 'work');
+      giveBack = await workSlots.take(lane);
     }
   };
   try {
     await runTask(running, held, waitOutside, crowdedOut.signal);
   } finally {
     giveBack();
-    waiting.forget(task, appId, crowdedOut);
+    waiting.forget(task, lane, crowdedOut);
   }
 }
 
@@ -170,7 +171,7 @@ async function runTask(
     signal.throwIfAborted();
     const task = tasks[job.task];
     if (!task) throw new Error(`There is no task "${job.task}".`);
-    const isCrowded = () => !waiting.hasRoom(job.task, job.appId);
+    const isCrowded = () => !waiting.hasRoom(job.task, laneOf(running.poolId, job.appId));
     const run = isSuspect(job) && trial !== undefined ? runInTrial(trial, job.task) : task;
     const context = { ...describe(job), signal, log, waitOutside, isCrowded, crowdedOut };
     const runIt = () => runForApp(appOf(job), () => run(job.payload, context));

@@ -1,5 +1,4 @@
-import type { Database } from '../db/database.ts';
-import { isForeignKeyViolation } from '../db/database.ts';
+import { type Database, isForeignKeyViolation } from '../db/database.ts';
 import type { LogSource } from '../http/streams/log-stream.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { targetOwner, userNotFound } from './owner.ts';

@@ -52,7 +52,7 @@ export function createAccount(deps: CompleteDeps) {
       const affordable = hold.inMoney ? models.filter(({ prices }) => prices !== undefined) : models;
       return await tryInTurn({ alias, models: affordable }, call, origin, used, signal);
     } finally {
-      await db.begin(async (tx) => {
+      await deps.settlements.settle(async (tx) => {
         await settleTokens(tx, origin, day, used.tokens - reserved);
         await hold?.settle(tx, used);
         await onUsed?.(tx, used);
@@ -106,7 +106,7 @@ export function createAccount(deps: CompleteDeps) {
       const latencyMs = Math.round(performance.now() - began);
       const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
       observeCall(deps, model, usage, { ...outcome, finishReason: null }, { latencyMs, firstTokenMs: null });
-      await endCall(db, origin, id, {
+      const ended: CallEnd = {
         ...{
           ...outcome,
           finishReason: null,
@@ -115,7 +115,8 @@ export function createAccount(deps: CompleteDeps) {
           estimated: reported === undefined,
         },
         ...{ cost, latencyMs, firstTokenMs: null, output: null, now: deps.clock.now() },
-      });
+      };
+      await deps.settlements.write(() => endCall(db, origin, id, ended));
     };
     const attributes = {
       ...{ 'gen_ai.operation.name': call.operation, 'gen_ai.provider.name': providerNames[model.provider] },

@@ -20,6 +20,7 @@ import { type CallEnd, endCall, insertCall } from './call-store.ts';
 import type { GenerationContext, GenerationInput } from './generation.ts';
 import { type CallOrigin, originOfApp } from './origin.ts';
 import type { Chosen, Model, Prices, Registry } from './registry.ts';
+import type { Settlements } from './settlements.ts';
 
 /** What a call was, for metrics. */
 export type ObservedCall = {
@@ -37,6 +38,7 @@ export type CompleteDeps = {
   log: Logger;
   registry: Registry;
   budgets: Budgets;
+  settlements: Settlements;
   /** Whether records keep messages and text. */
   keepsContents: boolean;
   observe(call: ObservedCall): void;
@@ -72,7 +74,7 @@ export function createCompletion(deps: CompleteDeps) {
     try {
       hold = await deps.budgets.reserve(origin, { tokens, cost });
     } catch (error) {
-      await own.settle(0);
+      await deps.settlements.settle((tx) => own.settle(tx, 0));
       throw error;
     }
     const used: Used = { usage: noUsage, cost: 0 };
@@ -80,8 +82,11 @@ export function createCompletion(deps: CompleteDeps) {
       const models = hold.inMoney ? chosen.models.filter(({ prices }) => prices !== undefined) : chosen.models;
       return await tryInTurn({ ...chosen, models }, messages, input, of, origin, used);
     } finally {
-      await own.settle(used.usage.total_tokens);
-      await deps.db.begin((tx) => hold.settle(tx, { tokens: used.usage.total_tokens, cost: used.cost }));
+      const total = used.usage.total_tokens;
+      await deps.settlements.settle(async (tx) => {
+        await own.settle(tx, total);
+        await hold.settle(tx, { tokens: total, cost: used.cost });
+      });
     }
   };
 
@@ -145,12 +150,13 @@ async function callOne(
     const latencyMs = Math.round(performance.now() - began);
     const firstTokenMs = firstTextMs === undefined ? null : Math.round(firstTextMs);
     observeCall(deps, model, charged, outcome, { latencyMs, firstTokenMs });
-    await endCall(deps.db, origin, id, {
+    const ended: CallEnd = {
       ...outcome,
       ...{ promptTokens: charged.prompt_tokens, completionTokens: charged.completion_tokens },
       ...{ estimated: charged.estimated ?? false, cost, latencyMs, firstTokenMs },
       ...{ output: kept(written ?? text), now: deps.clock.now() },
-    });
+    };
+    await deps.settlements.write(() => endCall(deps.db, origin, id, ended));
   };
   const onToolCall = (): void => {
     firstTextMs ??= performance.now() - began;

@@ -1,5 +1,6 @@
 import type { ChatMessage } from '../content/models/llm/messages.ts';
 import type { ToolDefinition } from '../content/models/llm/tools.ts';
+import type { Db } from '../db/database.ts';
 import type { CallOrigin } from './origin.ts';
 
 /* What a caller asks of a language model. */
@@ -22,8 +23,8 @@ export type GenerationInput = {
 
 /** Reserves tokens before a request is sent, and settles the reservation when the number used is known. */
 export type TokenBudget = {
-  /** Throws AppError `token_budget_exceeded`. */
-  reserve(tokens: number): Promise<{ settle(used: number): Promise<void> }>;
+  /** Throws AppError `token_budget_exceeded`. `settle` replaces the reservation by what was used. */
+  reserve(tokens: number): Promise<{ settle(tx: Db, used: number): Promise<void> }>;
 };
 
 /** Who requests the text. `lane` is the app. */

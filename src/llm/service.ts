@@ -15,6 +15,7 @@ import type { ModelSlots } from './model-slots.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
 import { type Chosen, createRegistry, noModel } from './registry.ts';
+import { createSettlements } from './settlements.ts';
 import { createTrial } from './trial.ts';
 import { createNamedModels } from './vectors.ts';
 
@@ -82,7 +83,7 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
   const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
   const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
   const calls = {
-    ...{ db, clock, log, registry, budgets },
+    ...{ db, clock, log, registry, budgets, settlements: createSettlements({ db, log }) },
     keepsContents: config.modelCallContents,
     observe: deps.observe,
   };

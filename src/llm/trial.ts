@@ -1,6 +1,6 @@
 import { LlmError } from '../content/models/llm/messages.ts';
 import { ModelFailure } from '../content/models/service.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
 import { AppError } from '../lib/errors.ts';
 import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
 import type { createCompletion } from './complete.ts';
@@ -46,7 +46,7 @@ export function createTrial({ db, registry, complete, named }: TrialDeps) {
         const budget = {
           async reserve(tokens: number) {
             const day = await db.begin((tx) => reserveTokens(tx, origin, tokens));
-            return { settle: (used: number) => db.begin((tx) => settleTokens(tx, origin, day, used - tokens)) };
+            return { settle: (tx: Db, used: number) => settleTokens(tx, origin, day, used - tokens) };
           },
         };
         const messages = [{ role: 'user' as const, content: 'Reply with the word: yes' }];

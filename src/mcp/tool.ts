@@ -131,6 +131,15 @@ export const pageOutput = {
   total_pages: Type.Integer(),
   total_entries: Type.Integer(),
 };
+
+/** A page of a list, as the API returns it. */
+export type Page<T> = { data: T[]; page: number; total_pages: number; total_entries: number };
+
+/** The members of `pageOutput`. */
+export function pageOf({ page, total_pages, total_entries }: Page<unknown>) {
+  return { page, total_pages, total_entries };
+}
+
 export const waitInput = Type.Optional(
   Type.Integer({
     minimum: 0,

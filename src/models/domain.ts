@@ -1,7 +1,7 @@
 import type { Domain } from '../domain.ts';
 import { type BudgetService, createBudgetService } from './budget-service.ts';
 import { createModelService, type ModelDeps, type ModelService } from './service.ts';
-import { createModelSweepTask, modelSweepJob, type SweepDeps } from './sweep.ts';
+import { modelSweepJob, type SweepDeps, sweepModels } from './sweep.ts';
 
 /*
  * Which language models an app may use, what their calls were, and what they may cost. The calls themselves are made
@@ -15,7 +15,7 @@ import { createModelSweepTask, modelSweepJob, type SweepDeps } from './sweep.ts'
 export function createModels(deps: ModelDeps & SweepDeps): Domain<{ models: ModelService; budgets: BudgetService }> {
   return {
     service: { models: createModelService(deps), budgets: createBudgetService(deps) },
-    tasks: { [modelSweepJob.task]: createModelSweepTask(deps) },
+    tasks: { [modelSweepJob.task]: () => sweepModels(deps) },
     recurring: [modelSweepJob],
   };
 }

@@ -1,6 +1,5 @@
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
-import type { Task } from '../jobs/workers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { deleteOldUses } from './budget-store.ts';
 import { abandonCalls, deleteOldCalls } from './call-store.ts';
@@ -14,10 +13,6 @@ const dayMs = 24 * 3_600 * 1_000;
 const callMsMax = 6 * 3_600 * 1_000;
 
 export type SweepDeps = { db: Database; clock: Clock; daysKept: number };
-
-export function createModelSweepTask(deps: SweepDeps): Task {
-  return () => sweepModels(deps);
-}
 
 export async function sweepModels({ db, clock, daysKept }: SweepDeps): Promise<void> {
   const now = clock.now().getTime();

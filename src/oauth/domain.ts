@@ -1,6 +1,7 @@
 import type { Domain } from '../domain.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import { createOauthService, type OauthDeps, type OauthService } from './service.ts';
-import { assistantSweepJob, createAssistantSweepTask } from './sweep.ts';
+import { deleteEndedGrants } from './store.ts';
 
 /*
  * The authorization server of the MCP endpoints, for assistants that sign users in by OAuth. Each address
@@ -10,10 +11,13 @@ import { assistantSweepJob, createAssistantSweepTask } from './sweep.ts';
  * - tenancy/mcp-tokens.ts creates access tokens, which tenancy/credentials.ts resolves to the user with fewer rights.
  */
 
+/** Deletes what assistants may no longer use. */
+const sweep = { task: taskNames.sweepAssistants, everySeconds: 3_600 };
+
 export function createOauth(deps: OauthDeps): Domain<OauthService> {
   return {
     service: createOauthService(deps),
-    tasks: { [assistantSweepJob.task]: createAssistantSweepTask(deps) },
-    recurring: [assistantSweepJob],
+    tasks: { [sweep.task]: () => deleteEndedGrants(deps.db, deps.clock.now()) },
+    recurring: [sweep],
   };
 }

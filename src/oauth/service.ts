@@ -8,7 +8,7 @@ import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
 import { formatId, newUuid, parseId } from '../lib/ids.ts';
 import { readBase64url } from '../tenancy/base64url.ts';
 import type { Caller, Scope, UserCaller } from '../tenancy/caller.ts';
-import { type Credential, epochOf, requirePerson } from '../tenancy/credential.ts';
+import { type Credential, epochOf, issuerOf, requirePerson } from '../tenancy/credential.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { assistantAreas, coversScopes, intersectScopes, type KeyScope } from '../tenancy/key-scopes.ts';
 import {
@@ -291,7 +291,8 @@ export function createOauthService(deps: OauthDeps) {
           throw new AppError('conflict', 'The app no longer lets assistants connect.');
         await requireRoom(tx, room, () => store.countGrants(tx, caller, userId, now));
         return store.insertGrant(tx, {
-          ...{ appId, id, userId, keyId: pending.keyId, epoch: epochOf(credential), scopes: granted },
+          ...{ appId, id, userId, keyId: pending.keyId, scopes: granted },
+          ...{ epoch: epochOf(credential), issuerId: issuerOf(credential) },
           clientDigest: Buffer.from(pending.client.digest, 'hex'),
           clientName: pending.client.name,
           clientUrl: pending.client.url ?? null,

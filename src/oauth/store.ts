@@ -27,14 +27,14 @@ export type GrantRow = Scope & {
 /** Returns false if this session epoch of the user has ended. */
 export async function insertGrant(
   db: Db,
-  row: Omit<GrantRow, 'sandboxId' | 'refreshDigest'> & { epoch: number | undefined },
+  row: Omit<GrantRow, 'sandboxId' | 'refreshDigest'> & { epoch: number | undefined; issuerId: string | undefined },
 ): Promise<boolean> {
   const inserted = await db`
     insert into assistant_grants (app_id, id, user_id, session_epoch, key_id, client_digest, client_name, client_url,
-      redirect_uri, scopes, code_digest, code_challenge, created_at, used_at, expires_at)
+      redirect_uri, scopes, code_digest, code_challenge, created_at, used_at, expires_at, issuer_id)
     select app_id, ${row.id}::uuid, id, session_epoch, ${row.keyId}::uuid, ${row.clientDigest}::bytea, ${row.clientName},
       ${row.clientUrl}, ${row.redirectUri}, ${row.scopes}::text[], ${row.codeDigest}::bytea, ${row.codeChallenge},
-      ${row.createdAt}::timestamptz, ${row.usedAt}::timestamptz, ${row.expiresAt}::timestamptz
+      ${row.createdAt}::timestamptz, ${row.usedAt}::timestamptz, ${row.expiresAt}::timestamptz, ${row.issuerId ?? null}::uuid
     from users where app_id = ${row.appId} and id = ${row.userId}
       and session_epoch = coalesce(${row.epoch ?? null}, session_epoch)`;
   return inserted.count > 0;

@@ -1,6 +1,6 @@
 import type { Domain } from '../domain.ts';
 import { type AuthDeps, type AuthService, createAuthService } from './service.ts';
-import { authSweepJob, createAuthSweepTask } from './sweep.ts';
+import { authSweepJob, sweepAuth } from './sweep.ts';
 
 /*
  * Signing in to an app with a password, sessions and personal tokens.
@@ -13,7 +13,7 @@ import { authSweepJob, createAuthSweepTask } from './sweep.ts';
 export function createAuth(deps: AuthDeps): Domain<AuthService> {
   return {
     service: createAuthService(deps),
-    tasks: { [authSweepJob.task]: createAuthSweepTask(deps) },
+    tasks: { [authSweepJob.task]: () => sweepAuth(deps) },
     recurring: [authSweepJob],
   };
 }

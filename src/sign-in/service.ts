@@ -5,7 +5,7 @@ import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { accessTokenSeconds, mintAccessToken } from '../tenancy/access-tokens.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import { type Credential, epochOf } from '../tenancy/credential.ts';
+import { type Credential, epochOf, issuerOf } from '../tenancy/credential.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
@@ -141,7 +141,7 @@ export function createAuthService(deps: AuthDeps) {
       return row && { userId: row.userId };
     },
 
-    /** `shown` is the credential with which a user creates the token. The new token does not outlive it. */
+    /** `shown` is the credential with which a user creates the token. The new token does not outlive it, nor its issuer. */
     async createPersonalToken(
       scope: Scope,
       userId: string,
@@ -157,7 +157,8 @@ export function createAuthService(deps: AuthDeps) {
       const expiresAt = isTooLong ? last : wanted;
       const token = generateCredential('sat');
       const epoch = epochOf(shown);
-      const made = { id: newUuid(), userId, name: name ?? null, digest: digest(token), expiresAt, epoch };
+      const of = { epoch, issuerId: issuerOf(shown) };
+      const made = { id: newUuid(), userId, name: name ?? null, digest: digest(token), expiresAt, ...of };
       const row = await db.begin(async (tx) => {
         const { appId, sandboxId } = scope;
         const message = `A user has at most ${personalTokensMax} tokens. Revoke one first.`;

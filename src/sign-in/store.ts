@@ -69,12 +69,13 @@ export async function insertPersonalToken(
     digest: Buffer;
     expiresAt: Date;
     epoch: number | undefined;
+    issuerId: string | undefined;
   },
 ): Promise<PersonalTokenRow | undefined> {
   const [row] = await db<PersonalTokenRow[]>`
-    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at, session_epoch)
+    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at, session_epoch, issuer_id)
     select app_id, ${token.id}::uuid, id, ${token.name}, ${token.digest}::bytea, ${token.expiresAt}::timestamptz,
-      session_epoch
+      session_epoch, ${token.issuerId ?? null}::uuid
     from users where app_id = ${token.appId} and id = ${token.userId}
       and session_epoch = coalesce(${token.epoch ?? null}, session_epoch)
     returning id, name, created_at, last_used_at, expires_at, revoked_at`;

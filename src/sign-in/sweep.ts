@@ -1,6 +1,5 @@
 import type { Database } from '../db/database.ts';
 import { taskNames } from '../jobs/task-names.ts';
-import type { Task } from '../jobs/workers.ts';
 import type { Clock } from '../lib/clock.ts';
 import { deleteOldAddresses, deleteOldFailures } from './limits-store.ts';
 import { deleteExpiredRefreshTokens } from './store.ts';
@@ -11,10 +10,6 @@ export const authSweepJob = { task: taskNames.sweepAuth, everySeconds: 3_600 };
 /** The length of the longest window. */
 const failuresKeptMs = 60 * 60 * 1_000;
 const addressesKeptMs = 180 * 24 * 60 * 60 * 1_000;
-
-export function createAuthSweepTask(deps: { db: Database; clock: Clock }): Task {
-  return () => sweepAuth(deps);
-}
 
 /** Safe to run at any time, in any number of processes. */
 export async function sweepAuth({ db, clock }: { db: Database; clock: Clock }): Promise<void> {

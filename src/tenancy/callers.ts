@@ -1,4 +1,4 @@
-import { type Db, nobody } from '../db/database.ts';
+import { type Db, nobody, type Statement } from '../db/database.ts';
 import type { AgentCaller, Caller, OrgRole, Scope, TeamRole, UserCaller } from './caller.ts';
 import type { Owned } from './visible.ts';
 
@@ -14,7 +14,7 @@ export async function loadUserRights(
   scope: Scope & { userId: string },
 ): Promise<{ caller: UserCaller; sessionEpoch: number } | undefined> {
   const [row] = await db<RightsRow[]>`
-    select ${rightsColumns(db)} from users u
+    select ${rightsColumns(db, db`${scope.appId}`)} from users u
     where u.app_id = ${scope.appId} and u.sandbox_id = ${scope.sandboxId} and u.id = ${scope.userId}`;
   return row && { caller: userCaller(scope, row), sessionEpoch: row.sessionEpoch };
 }
@@ -26,7 +26,7 @@ export async function loadUserCallers(
 ): Promise<(UserCaller | undefined)[]> {
   const callers: (UserCaller | undefined)[] = users.map(() => undefined);
   const rows = await db<(RightsRow & { place: number })[]>`
-    select g.place, ${rightsColumns(db)} from
+    select g.place, ${rightsColumns(db, db`g.app_id`)} from
       unnest(${users.map((user) => user.appId)}::uuid[], ${users.map((user) => user.sandboxId)}::uuid[],
         ${users.map((user) => user.userId)}::uuid[]) with ordinality g (app_id, sandbox_id, user_id, place)
       join users u on u.app_id = g.app_id and u.sandbox_id = g.sandbox_id and u.id = g.user_id`;
@@ -44,9 +44,10 @@ type RightsRow = {
   teams: Record<string, TeamRole> | null;
 };
 
-const rightsColumns = (db: Db) => db`
+/** SQL: the columns of a RightsRow of a user `u` of the app. */
+const rightsColumns = (db: Db, app: Statement) => db`
   u.org_id, u.org_role, u.session_epoch, (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
-    where m.app_id = u.app_id and m.user_id = u.id) as teams`;
+    where m.app_id = ${app} and m.user_id = u.id) as teams`;
 
 function userCaller({ appId, sandboxId, userId }: Scope & { userId: string }, row: RightsRow): UserCaller {
   return {

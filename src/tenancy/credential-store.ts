@@ -35,12 +35,12 @@ export async function listDeveloperSandboxes(db: Db, developerId: string): Promi
   return new Map(rows.map((row) => [row.appId, new Set(row.sandboxes)]));
 }
 
-type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: Date | null };
+type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: Date | null; issuerId: string | null };
 
 /** The personal token with this text, unless it is revoked. The caller checks its expiry and epoch. */
 export async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
   const [row] = await db<PersonalToken[]>`
-    select t.app_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at
+    select t.app_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at, t.issuer_id
     from credentials c join personal_tokens t on t.app_id = c.app_id and t.digest = c.digest
       join users u on u.app_id = t.app_id and u.id = t.user_id
     where c.digest = ${digest(token)} and t.revoked_at is null`;

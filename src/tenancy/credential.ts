@@ -14,11 +14,11 @@ export type Credential =
       /** For a token of an assistant: what the user allows it. */
       grantId?: string;
     }
-  | { kind: 'personal_token'; digest: string; epoch: number; expiresAt: Date | null }
+  | { kind: 'personal_token'; digest: string; epoch: number; expiresAt: Date | null; issuerId: string | null }
   | { kind: 'secret_key' | 'publishable_key'; keyId: string; expiresAt: Date | null }
   | { kind: 'developer_token'; digest: string }
   /** A session of the web console. A developer's session ends with the token that opened it. */
-  | { kind: 'session'; digest: string; epoch: number }
+  | { kind: 'session'; digest: string; epoch: number; issuerId: string | null }
   | { kind: 'session'; digest: string; tokenDigest: string };
 
 /**
@@ -33,6 +33,16 @@ export type Identified = { identity: Identity; credential: Credential | undefine
 /** The session epoch of a user's credential; undefined for other credentials. */
 export function epochOf(credential: Credential | undefined): number | undefined {
   return credential && 'epoch' in credential ? credential.epoch : undefined;
+}
+
+/**
+ * The issuer on which a user's credential depends: that of the token, or of the sign-in with which it was created. What is
+ * created with the credential ends with the same issuer.
+ */
+export function issuerOf(credential: Credential | undefined): string | undefined {
+  if (credential === undefined) return undefined;
+  if ('issuerId' in credential) return credential.issuerId ?? undefined;
+  return credential.kind === 'user' ? credential.issuer?.id : undefined;
 }
 
 /** Throws 403 for a token that scripts use: what it asks for is only for the person. */
@@ -54,12 +64,11 @@ export type CredentialFacts = {
 
 /** The credential that a resource created with this one depends on: the user or token behind a session. */
 export function lastingCredential(credential: Credential | undefined): Credential | undefined {
-  if (credential?.kind === 'user') {
-    const { kind, epoch, issuer, grantId } = credential;
-    const of = { ...(issuer === undefined ? {} : { issuer: { id: issuer.id } }), ...defined({ grantId }) };
-    return { kind, epoch, sessionId: undefined, ...of };
-  }
-  if (credential?.kind !== 'session') return credential;
-  if ('epoch' in credential) return { kind: 'user', epoch: credential.epoch, sessionId: undefined };
-  return { kind: 'developer_token', digest: credential.tokenDigest };
+  if (credential?.kind === 'session' && 'tokenDigest' in credential)
+    return { kind: 'developer_token', digest: credential.tokenDigest };
+  if (credential?.kind !== 'user' && credential?.kind !== 'session') return credential;
+  const issuerId = issuerOf(credential);
+  const issuer = issuerId === undefined ? undefined : { id: issuerId };
+  const grantId = credential.kind === 'user' ? credential.grantId : undefined;
+  return { kind: 'user', epoch: credential.epoch, sessionId: undefined, ...defined({ issuer, grantId }) };
 }

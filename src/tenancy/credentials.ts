@@ -158,8 +158,8 @@ export class Credentials {
     const isOver = claims?.expiresAt != null && claims.expiresAt <= this.#clock.now();
     const identity = claims && !isOver ? await this.findUserCaller(claims) : undefined;
     if (!claims || !identity) throw invalid('The token is unknown or revoked.');
-    const { epoch, expiresAt } = claims;
-    return { identity, credential: { kind: 'personal_token', digest: hexDigest(token), epoch, expiresAt } };
+    const { epoch, expiresAt, issuerId } = claims;
+    return { identity, credential: { kind: 'personal_token', digest: hexDigest(token), epoch, expiresAt, issuerId } };
   }
 
   async #key(text: string): Promise<store.ApiKey> {

@@ -32,6 +32,8 @@ export function missingReference(error: unknown, pathNames: readonly string[] = 
   const name = broken.column.replace(/_id$/, '');
   // The app and the sandbox are those of the credential or of the path.
   if (pathNames.includes(name) || name === 'app' || name === 'sandbox') return notFound();
+  if (name === 'issuer')
+    return new AppError('invalid_credentials', 'The issuer of this sign-in was deleted.', { cause: error });
   if (sessionTables.has(broken.table))
     return new AppError('invalid_credentials', 'The user of this sign-in was deleted.', { cause: error });
   return unknownReference(name);

@@ -17,7 +17,7 @@ export const sessionSeconds = 12 * 3_600;
 
 /** The owner of a session. */
 export type Session = { expiresAt: Date } & (
-  | (Scope & { kind: 'user'; userId: string; epoch: number })
+  | (Scope & { kind: 'user'; userId: string; epoch: number; issuerId: string | null })
   | { kind: 'developer'; developerId: string; name: string; tokenDigest: Buffer }
 );
 
@@ -63,7 +63,8 @@ export class Sessions {
     }
     const user = await this.#credentials.findUserCaller(session);
     if (!user) throw new AppError('invalid_credentials', 'The session has ended. Sign in again.');
-    return { identity: user, credential: { ...shown, epoch: session.epoch } };
+    const { epoch, issuerId } = session;
+    return { identity: user, credential: { ...shown, epoch, issuerId } };
   }
 
   /** The session behind a cookie's value; undefined when it has ended. */
@@ -109,8 +110,10 @@ export function readSessionCookie(header: string | undefined): string | undefine
 }
 
 async function findUserSession(db: Db, appId: string, value: string, now: Date): Promise<Session | undefined> {
-  const [row] = await db<{ sandboxId: string; userId: string; epoch: number; expiresAt: Date }[]>`
-    select s.user_id, u.sandbox_id, s.session_epoch as epoch, s.expires_at
+  const [row] = await db<
+    { sandboxId: string; userId: string; epoch: number; issuerId: string | null; expiresAt: Date }[]
+  >`
+    select s.user_id, u.sandbox_id, s.session_epoch as epoch, s.issuer_id, s.expires_at
     from console_user_sessions s
       join users u on u.app_id = s.app_id and u.id = s.user_id and u.session_epoch = s.session_epoch
     where s.app_id = ${appId} and s.digest = ${digest(value)} and s.expires_at > ${now}`;

@@ -35,11 +35,11 @@ type NewUser = {
   metadata: Record<string, unknown>;
 };
 
-const columns = (db: Db) => db`
+const columns = (db: Db, { appId }: Scope) => db`
   u.app_id, u.id, u.sandbox_id, u.email, u.name, u.org_id, o.name as org_name,
   case when u.org_id is not null then coalesce(u.org_role, 'member') end as org_role,
   u.is_system_user, u.metadata, u.created_at, u.updated_at,
-  exists (select from external_accounts e where e.app_id = u.app_id and e.user_id = u.id and e.groups_overage)
+  exists (select from external_accounts e where e.app_id = ${appId} and e.user_id = u.id and e.groups_overage)
     as groups_overage
   from users u left join orgs o on o.app_id = u.app_id and o.id = u.org_id`;
 
@@ -50,13 +50,15 @@ export async function insertUser(db: Db, scope: Scope, user: NewUser): Promise<v
 }
 
 export async function findUser(db: Db, caller: Caller, id: string): Promise<UserRow | undefined> {
-  const [row] = await db<UserRow[]>`select ${columns(db)} where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
+  const [row] = await db<
+    UserRow[]
+  >`select ${columns(db, caller)} where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
   return row;
 }
 
 /** Finds a user of the app and sandbox without a visibility check: for the user's own sign-in. */
 export async function findUserInScope(db: Db, scope: Scope, id: string): Promise<UserRow | undefined> {
-  const [row] = await db<UserRow[]>`select ${columns(db)} where u.id = ${id} and ${inScope(db, scope, 'u')}`;
+  const [row] = await db<UserRow[]>`select ${columns(db, scope)} where u.id = ${id} and ${inScope(db, scope, 'u')}`;
   return row;
 }
 
@@ -78,7 +80,7 @@ export async function listUsers(
   const where = db`${userVisible(db, caller, 'u')}
     and (${search}::text is null or position(lower(${search}) in lower(coalesce(u.email, '') || ' ' || coalesce(u.name, ''))) > 0)
     and (${filter.org ?? null}::uuid is null or u.org_id = ${filter.org ?? null})`;
-  const rows = await db<UserRow[]>`select ${columns(db)} where ${where}
+  const rows = await db<UserRow[]>`select ${columns(db, caller)} where ${where}
     order by u.created_at desc, u.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from users u where ${where}`;
   return [rows, count.total];

@@ -1,16 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -19,6 +8,7 @@ import { openDatabase } from '../../src/db/database.ts';
 import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { runQuarry } from '../support/command.ts';
 import { checkLedger, createFixture, Ledger, startActors } from '../support/crash-ledger.ts';
+import { keepFull, mountSmall, unmount } from '../support/full-disk.ts';
 import { startServe } from '../support/serve.ts';
 
 /*
@@ -30,42 +20,15 @@ const fullDisks = Number(process.env.FULL_DISKS ?? 0);
 const root = mkdtempSync(join(tmpdir(), 'quarry-full-cluster-'));
 const [dataDir, backups] = [join(root, 'data'), join(root, 'backups')];
 for (const directory of [dataDir, backups]) mkdirSync(directory);
-const mount = (directory: string, size: string) =>
-  spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size},mode=755`, 'tmpfs', directory], { stdio: 'ignore' }).status ===
-  0;
 const isWanted = fullDisks > 0;
-const isMounted = isWanted && process.getuid?.() === 0 && mount(dataDir, '400m') && mount(backups, '64m');
+const isMounted = isWanted && mountSmall(dataDir, '400m') && mountSmall(backups, '64m');
 const skip = isMounted ? false : isWanted ? 'it mounts file systems, which needs root' : 'npm run prove runs it';
 chmodSync(root, 0o755);
 after(() => {
-  for (const directory of [dataDir, backups]) if (isMounted) spawnSync('umount', [directory]);
+  for (const directory of [dataDir, backups]) if (isMounted) unmount(directory);
   rmSync(root, { recursive: true, force: true, maxRetries: 5 });
 });
 const env = { QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'silent', QUARRY_PARSE_WORKERS: '1' };
-
-/** Takes every free byte of a directory's file system, including bytes freed later, until it is stopped. */
-function keepFull(directory: string): () => void {
-  const path = join(directory, 'filler');
-  const file = openSync(path, 'w', 0o600);
-  const fill = () => {
-    for (const size of [1024 * 1024, 4_096, 1]) for (;;) if (!fits(file, size)) break;
-  };
-  fill();
-  const timer = setInterval(fill, 2);
-  return () => {
-    clearInterval(timer);
-    closeSync(file);
-    rmSync(path);
-  };
-}
-
-function fits(file: number, size: number): boolean {
-  try {
-    return writeSync(file, Buffer.alloc(size)) === size;
-  } catch {
-    return false;
-  }
-}
 
 test('when the disk of the embedded PostgreSQL and the files is full, nothing acknowledged is lost, and free space is enough to recover', {
   skip,
@@ -91,13 +54,13 @@ test('when the disk of the embedded PostgreSQL and the files is full, nothing ac
     const begun = ledger.acknowledged;
     await reach(() => ledger.acknowledged >= begun + 20);
     const retries = ledger.retries;
-    const free = keepFull(dataDir);
+    const free = await keepFull(dataDir);
     try {
       await reach(() => hasEnded || ledger.retries >= retries + 12);
       // Every other time, PostgreSQL also has no room for its log.
       if (round % 2 === 1) await exhaustLog();
     } finally {
-      free();
+      await free();
     }
     const healed = ledger.acknowledged;
     const hasRecovered = () => ledger.acknowledged >= healed + 10;
@@ -115,7 +78,7 @@ test('when the disk of the embedded PostgreSQL and the files is full, nothing ac
   context.diagnostic(`${ledger.acknowledged} acknowledged writes, ${ledger.retries} retries, ${restarts} restarts`);
 
   const target = join(backups, 'a');
-  const free = keepFull(backups);
+  const free = await keepFull(backups);
   const failed = await runQuarry(['backup', target], { env }).finally(free);
   assert.equal(failed.code, 1, failed.stdout + failed.stderr);
   assert.match(failed.stderr, /disk is full/);

@@ -64,7 +64,7 @@ test('the server and the connector die in the middle of a sync: nothing is lost,
       sync = (await call<Sync>('POST', `/knowledge_sources/${source}/syncs`, { mode: 'full', take_over: true })).body;
       assert.deepEqual([sync.next_batch, sync.cursor], [number + 1, String(number)]);
     }
-    const counts = { batches, documents: batches * documentsPerBatch, confirm_deletions: true };
+    const counts = { fence: sync.fence, batches, documents: batches * documentsPerBatch, confirm_deletions: true };
     assert.equal((await call('POST', `/knowledge_syncs/${sync.id}/complete`, counts)).status, 200);
     // Once more while the last documents are written, and those of the round before are deleted.
     await server.kill();

@@ -56,7 +56,7 @@ export function listParts(length: Length, seed: number): Part[] {
       [
         ...['automations-waiting', 'automations', 'budgets', 'claims', 'crawl', 'erasures', 'failover', 'idempotency'],
         ...['jobs-waiting', 'jobs', 'knowledge', 'learning', 'move', 'move-steps', 'programs', 'retention'],
-        ...['structured', 'syncs', 'tools', 'webhooks'],
+        ...['mcp-tasks', 'structured', 'syncs', 'tools', 'webhooks'],
       ].map(crash),
       kills,
     ),

@@ -6,7 +6,7 @@ import { readSources, type Source } from '../support/source.ts';
 const counted: Record<string, string> = {
   'src/tenancy/room.ts': 'counts under a lock',
   'src/tenancy/quotas.ts': 'app_use in migrations/0002_limits.sql counts under a lock',
-  'src/kv/service.ts': 'a trigger of kv_entries counts in the row of the user',
+  'src/kv/writes.ts': 'a trigger of kv_entries counts in the row of the user',
   'src/idempotency/service.ts': 'a trigger of idempotency_records counts in the rows of the space and the caller',
   'src/extractions/structure/job.ts': 'tells the error apart',
 };

@@ -24,6 +24,8 @@ export class Ledger {
   uncertainCounts = 0;
   acknowledged = 0;
   retries = 0;
+  /** What the server said at the last retry. */
+  lastRetry = '';
 
   /** Records a write that is about to be sent. Returns a function to call when the write is acknowledged. */
   expect(entries: Map<string, Set<string | null>>, key: string, value: string | null): () => void {
@@ -80,6 +82,7 @@ export async function sendCounted<T>(
   const isTold = response?.status === 503 && response.headers.get('retry-after') !== null;
   if (response === undefined || isTold || (response.status !== wanted && (await hasMoved?.()))) {
     ledger.retries += 1;
+    ledger.lastRetry = `${method} ${path}: ${response?.text ?? 'no response'}`;
     await new Promise((resolve) => setTimeout(resolve, retryMs));
     return undefined;
   }

@@ -4,6 +4,7 @@ import { type EmbeddedPostgres, findCluster, startEmbeddedPostgres } from '../..
 import { findPostmaster } from '../../src/db/postmaster.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { installCluster } from './cluster.ts';
+import { keepFull, mountSmall, unmount } from './full-disk.ts';
 import { childrenOf, signal } from './processes.ts';
 import { openTcpProxy } from './tcp-proxy.ts';
 
@@ -14,11 +15,15 @@ type Trouble = () => Promise<() => Promise<void>>;
 type FragileDatabase = {
   url: string;
   troubles: Record<'killed' | 'paused' | 'read-only', Trouble>;
+  /** Fills its disk, if it is small. */
+  fill: Trouble;
   close(): Promise<void>;
 };
 
-export async function startFragileDatabase(dataDir: string): Promise<FragileDatabase> {
+/** @param options.isSmall gives it a small disk of its own, which needs root. */
+export async function startFragileDatabase(dataDir: string, { isSmall = false } = {}): Promise<FragileDatabase> {
   mkdirSync(dataDir, { mode: 0o755 });
+  if (isSmall && !mountSmall(dataDir, '400m')) throw new Error('This process may not mount a file system.');
   installCluster(dataDir);
   const start = () => startEmbeddedPostgres({ dataDir, log: createLogger('silent'), settings });
   let running: EmbeddedPostgres = await start();
@@ -61,9 +66,18 @@ export async function startFragileDatabase(dataDir: string): Promise<FragileData
         return () => setReadOnly(false);
       },
     },
+    async fill() {
+      const empty = await keepFull(dataDir);
+      return async () => {
+        await empty();
+        // It may have ended, because it could not write its log.
+        if (findPid() === 0) await restart();
+      };
+    },
     async close() {
       await proxy.close();
       await running.stop();
+      if (isSmall) unmount(dataDir);
       rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
     },
   };

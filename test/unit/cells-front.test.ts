@@ -6,6 +6,7 @@ import type { CellSet, OpenCell } from '../../src/cells/cell-set.ts';
 import type { Directory } from '../../src/cells/directory.ts';
 import { createFront } from '../../src/cells/front.ts';
 import type { Database } from '../../src/db/database.ts';
+import { newUuid } from '../../src/lib/ids.ts';
 
 test('a key of a cell that recovers while the other cells are asked is unavailable, not unknown', async () => {
   let isUp = false;
@@ -28,4 +29,37 @@ test('a key of a cell that recovers while the other cells are asked is unavailab
   await new Promise<void>((own) => front.dispatch(request, new ServerResponse(request), () => own()));
   assert.ok(isUp);
   assert.equal(front.refusalOf(request)?.code, 'unavailable');
+});
+
+test('a credential whose app is known needs no cell but its own, also after the places of apps are read again', async () => {
+  const app = newUuid();
+  const db = (async () => [{ appId: app }]) as unknown as Database;
+  const handled: string[] = [];
+  const opened = { db, handle: () => handled.push('own') } as unknown as OpenCell;
+  let open = [{ settings: { name: 'own' }, opened }];
+  const set = {
+    listOpen: () => open,
+    listStates: () => [
+      ['own', true],
+      ['other', false],
+    ],
+    get: () => opened,
+  } as unknown as CellSet;
+  // It has forgotten every place.
+  const directory = {
+    peek: () => undefined,
+    find: async () => ({ cell: 'own', state: 'here' }),
+  } as unknown as Directory;
+  const front = createFront({ set, directory, readers: { appOfSignIn: () => undefined } });
+  const send = async () => {
+    const request = new IncomingMessage(new Socket());
+    request.url = '/api/v1/kv';
+    request.headers['x-api-key'] = `sk_${'a'.repeat(32)}`;
+    front.dispatch(request, new ServerResponse(request), () => handled.push('refused'));
+    await front.settled();
+  };
+  await send();
+  open = [];
+  await send();
+  assert.deepEqual(handled, ['own', 'own']);
 });

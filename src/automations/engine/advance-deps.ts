@@ -28,8 +28,6 @@ export type AdvanceDeps = {
   servicesFor(run: WorkRow): Promise<NodeServices<Db>>;
   /** The child's result; undefined while it is active. */
   findChildEnd(run: WorkRow, child: Child): Promise<ChildEnd | undefined>;
-  /** Cancels a run and the runs that it started in this transaction, unless they have ended. */
-  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 
 export type ChildEnd = { output: unknown } | { error: NodeError };

@@ -9,16 +9,8 @@ import { requireNodeScopes } from '../definitions/graph-scopes.ts';
 import type { ApproveMembers } from '../nodes/approve.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
 import { findKind } from '../nodes/index.ts';
-import {
-  type Child,
-  type NodeContext,
-  type NodeError,
-  NodeFailure,
-  type NodeKind,
-  type NodeServices,
-  type Prepared,
-} from '../nodes/kind.ts';
-import { expiryOf, fanOutPayload, type Place, resolveMembers, signalEntry } from '../nodes/members.ts';
+import { type Child, NodeFailure, type NodeKind, type Prepared } from '../nodes/kind.ts';
+import { expiryOf, fanOutPayload, signalEntry } from '../nodes/members.ts';
 import { CallsTools } from '../nodes/tool-turns.ts';
 import * as store from '../runs/store.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
@@ -34,9 +26,9 @@ import {
   draftStart,
   type EntryContext,
 } from './draft-entries.ts';
-import type { Scope } from './expressions.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
+import { NodeInput } from './node-input.ts';
 import { type FinishedWork, OutsideWork } from './outside-work.ts';
 import { JournalConflict, JournalWriteError, RunJournal, type SleepState } from './run-journal.ts';
 import type { OpenSecrets } from './run-secrets.ts';
@@ -74,6 +66,17 @@ export async function advanceRun(
 /** The result of external work: an output, or a change that has yet to be written. */
 type Worked = { output: unknown } | { prepared: Prepared<Db> };
 
+type StartCommand = Extract<Command, { do: 'start' }>;
+
+/** An attempt of a node whose members are resolved. */
+type NodeStart = {
+  attempt: Attempt;
+  members: Record<string, unknown>;
+  started: DraftEntry;
+  context: Record<string, unknown>;
+  around: EntryContext;
+};
+
 class Advance {
   readonly #deps: AdvanceDeps;
   readonly #row: store.WorkRow;
@@ -82,8 +85,7 @@ class Advance {
   readonly #waitOutside: WaitOutside | undefined;
   readonly #journal: RunJournal;
   readonly #outside: OutsideWork<Worked>;
-  #services: Promise<NodeServices<Db>> | undefined;
-  readonly #secrets: OpenSecrets['values'];
+  readonly #input: NodeInput;
   readonly #secretValues: SecretValues;
   /** Commands not to execute again: children already checked, and work that another process does. */
   readonly #leftAlone = new Set<string>();
@@ -101,9 +103,9 @@ class Advance {
     this.#row = row;
     this.#graph = graph;
     this.#stopping = stopping;
-    this.#secrets = secrets.values;
     this.#secretValues = secrets.finder;
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
+    this.#input = new NodeInput(deps, this.#journal, secrets, waitOutside);
     this.#outside = new OutsideWork(deps.claims.forRun(row), stopping);
   }
 
@@ -121,7 +123,7 @@ class Advance {
       if (finished) {
         if (!(await this.#deliver(finished))) return;
       } else if (command) {
-        if (this.#waitOutside === undefined && (isOutside(command) || this.#mustWait()))
+        if (this.#waitOutside === undefined && (isOutside(command) || this.#input.mustWait))
           return store.queueAdvance(this.#deps.db, this.#row);
         if (!(await this.#execute(command))) return;
       } else if (this.#outside.isActive) {
@@ -186,91 +188,90 @@ class Advance {
     }
   }
 
-  async #start(command: Extract<Command, { do: 'start' }>): Promise<boolean> {
+  async #start(command: StartCommand): Promise<boolean> {
     const { node } = command;
     const work = findKind(node.kind)?.work;
     if (!work) throw new Error(`Unknown node kind "${node.kind}".`);
     const around = this.#journal.entryContext();
     const attempt = attemptOf(command, around);
-    const fail = (error: NodeError, context?: Record<string, unknown>) =>
-      this.#append([
-        draftStart(command, around, context ? { context } : {}),
-        ...draftFailure(node, attempt, error, this.#journal.entryContext()),
-      ]);
     let context: Record<string, unknown> | undefined;
     const before = this.#journal.state.sequence;
     try {
       const resolvedFromMs = performance.now();
-      const { members, shown } = await this.#resolve(node, command);
+      const { members, shown } = await this.#input.resolve(node, command);
       // What follows takes as long again for large values. The first of the two ends before others have had a turn.
       if (performance.now() - resolvedFromMs > 5) await nextTurn().then(() => nextTurn());
       context = { input: shown };
       requireNodeScopes(this.#row, node.kind, members);
       const started = draftStart(command, around, { context });
-      switch (work.style) {
-        case 'pure': {
-          const output = work.run(members, { input: this.#journal.state.input });
-          return await this.#append([started, ...draftEnd(node, attempt, output, this.#journal.entryContext())]);
-        }
-        case 'effect': {
-          const nodeContext = await this.#context(command, new AbortController().signal);
-          return await this.#deps.db.begin(async (tx) => {
-            const output = await work.run<Db>(tx, members, nodeContext);
-            await this.#journal.append([started, ...this.#endOfEffect(node, attempt, output)], tx);
-            return true;
-          });
-        }
-        case 'child': {
-          const nodeContext = await this.#context(command, new AbortController().signal);
-          // Nothing requests a second connection while it holds one; otherwise all could wait for each other.
-          const prepared = await work.prepare<Db>(members, nodeContext);
-          return await this.#deps.db.begin(async (tx) => {
-            const committed = await prepared.commit(tx);
-            if (!('child' in committed)) throw new Error('A node that waits for a child did not create one.');
-            await this.#journal.append([started, await this.#childEntry(tx, attempt, committed.child)], tx);
-            return true;
-          });
-        }
-        case 'external':
-        case 'prepared': {
-          if (!(await this.#outside.take(command.commandId))) return false;
-          const written = await this.#append([started]);
-          // The attempt after a failed one may first have to finish the tools that were called.
-          const isWorking = this.#journal.state.active.get(command.commandId)?.phase === 'working';
-          if (written && isWorking) this.#launch(command.commandId, command.attempt, node, members, work);
-          else await this.#outside.release(command.commandId);
-          return written;
-        }
-        case 'timer': {
-          const payload = { fires_at: work.dueAt(members, new Date(around.nowMs)).toISOString() };
-          const timer = draftNodeEntry(attempt, around, 'timer_started', { payload });
-          return await this.#append([started, { ...timer, timerId: around.newTimerId() }]);
-        }
-        case 'signal':
-          return await this.#append([started, signalEntry(node, { name: members.name }, attempt, around)]);
-        case 'approval':
-          return await this.#ask(node, members, attempt, started, around);
-        case 'fan-out': {
-          const payload = fanOutPayload(node, members);
-          return await this.#append([draftStart(command, around, { context, payload })]);
-        }
-      }
+      return await this.#begin(command, work, { attempt, members, started, context, around });
     } catch (error) {
       if (error instanceof JournalConflict) return this.#handleConflict();
       if (error instanceof JournalWriteError) throw error.cause;
       if (this.#journal.state.sequence !== before) throw error;
-      return fail(nodeErrorOf(error, this.#deps.log), context);
+      return this.#append([
+        draftStart(command, around, context ? { context } : {}),
+        ...draftFailure(node, attempt, nodeErrorOf(error, this.#deps.log), this.#journal.entryContext()),
+      ]);
+    }
+  }
+
+  /** Writes the start of a node with what follows at once: its end, or what it waits for. */
+  async #begin(command: StartCommand, work: NodeKind['work'], start: NodeStart): Promise<boolean> {
+    const { node } = command;
+    const { attempt, members, started, context, around } = start;
+    switch (work.style) {
+      case 'pure': {
+        const output = work.run(members, { input: this.#journal.state.input });
+        return this.#append([started, ...draftEnd(node, attempt, output, this.#journal.entryContext())]);
+      }
+      case 'effect': {
+        const nodeContext = await this.#input.context(command);
+        return this.#deps.db.begin(async (tx) => {
+          const output = await work.run<Db>(tx, members, nodeContext);
+          await this.#journal.append([started, ...this.#endOfEffect(node, attempt, output)], tx);
+          return true;
+        });
+      }
+      case 'child': {
+        const nodeContext = await this.#input.context(command);
+        // Nothing requests a second connection while it holds one; otherwise all could wait for each other.
+        const prepared = await work.prepare<Db>(members, nodeContext);
+        return this.#deps.db.begin(async (tx) => {
+          const committed = await prepared.commit(tx);
+          if (!('child' in committed)) throw new Error('A node that waits for a child did not create one.');
+          await this.#journal.append([started, await this.#childEntry(tx, attempt, committed.child)], tx);
+          return true;
+        });
+      }
+      case 'external':
+      case 'prepared': {
+        if (!(await this.#outside.take(command.commandId))) return false;
+        const written = await this.#append([started]);
+        // The attempt after a failed one may first have to finish the tools that were called.
+        const isWorking = this.#journal.state.active.get(command.commandId)?.phase === 'working';
+        if (written && isWorking) this.#launch(command.commandId, command.attempt, node, members, work);
+        else await this.#outside.release(command.commandId);
+        return written;
+      }
+      case 'timer': {
+        const payload = { fires_at: work.dueAt(members, new Date(around.nowMs)).toISOString() };
+        const timer = draftNodeEntry(attempt, around, 'timer_started', { payload });
+        return this.#append([started, { ...timer, timerId: around.newTimerId() }]);
+      }
+      case 'signal':
+        return this.#append([started, signalEntry(node, { name: members.name }, attempt, around)]);
+      case 'approval':
+        return this.#ask(node, start);
+      case 'fan-out': {
+        const payload = fanOutPayload(node, members);
+        return this.#append([draftStart(command, around, { context, payload })]);
+      }
     }
   }
 
   /** Starts a node that waits for people: its approval is written with its entries. */
-  async #ask(
-    node: GraphNode,
-    members: Record<string, unknown>,
-    attempt: Attempt,
-    started: DraftEntry,
-    around: EntryContext,
-  ): Promise<boolean> {
+  async #ask(node: GraphNode, { members, attempt, started, around }: NodeStart): Promise<boolean> {
     const place = { ...attempt, nodeId: node.id, expiresAt: expiryOf(node, around) };
     const prepared = await prepareApproval(this.#deps, this.#row, this.#secretValues, place, members as ApproveMembers);
     const awaited = { name: node.id, approval: formatId('approval', prepared.id) };
@@ -294,7 +295,7 @@ class Advance {
       return true;
     }
     try {
-      const { members } = await this.#resolve(node, execution);
+      const { members } = await this.#input.resolve(node, execution);
       requireNodeScopes(this.#row, node.kind, members);
       this.#launch(execution.commandId, execution.attempt, node, members, work);
     } catch (error) {
@@ -320,7 +321,7 @@ class Advance {
       timeoutSeconds: node.timeout_seconds ?? work.timeoutSeconds,
       run: (signal) =>
         trace(`node ${node.kind}`, { attributes: { 'quarry.node': node.id, 'quarry.attempt': attempt } }, async () => {
-          const context = await this.#context({ commandId, attempt, node }, signal);
+          const context = await this.#input.context({ commandId, attempt, node }, signal);
           return work.style === 'prepared'
             ? { prepared: await work.prepare<Db>(members, context) }
             : { output: await work.run<Db>(members, context) };
@@ -407,50 +408,6 @@ class Advance {
     const end = await this.#deps.findChildEnd(this.#row, child);
     if (!end) return true;
     return this.#append(draftChildEnd(node, execution, child, end, this.#journal.entryContext()));
-  }
-
-  /** Resolves the templates in a node's members. Returns them with the copy that the journal may show. */
-  #resolve(node: GraphNode, place: Place) {
-    return resolveMembers(node, place, {
-      journal: this.#journal,
-      evaluate: (expression, scope) => this.#evaluate(expression, scope),
-      secrets: this.#secrets,
-      secretValues: this.#secretValues,
-    });
-  }
-
-  /** Evaluates an expression. Behind others of the same automation, it waits without a job slot. */
-  #evaluate(expression: string, scope: Scope): Promise<unknown> {
-    const { appId, automationId } = this.#row;
-    const { expressions } = this.#deps;
-    const evaluate = () => expressions.evaluate(appId, expression, scope, automationId);
-    return this.#waitOutside !== undefined && this.#mustWait() ? this.#waitOutside(evaluate) : evaluate();
-  }
-
-  /** Whether the next expression waits behind others of the same automation. */
-  #mustWait(): boolean {
-    return this.#deps.expressions.mustWait(this.#row.appId, this.#row.automationId);
-  }
-
-  async #context(
-    of: { commandId: string; attempt: number; node: GraphNode },
-    signal: AbortSignal,
-  ): Promise<NodeContext<Db>> {
-    this.#services ??= this.#deps.servicesFor(this.#row);
-    return {
-      input: this.#journal.state.input,
-      commandId: of.commandId,
-      childKey: of.attempt === 1 ? of.commandId : `${of.commandId}/${of.attempt}`,
-      now: this.#deps.clock.now(),
-      signal,
-      services: await this.#services,
-      generation: {
-        ...{ nodeId: of.node.id, commandId: of.commandId, attempt: of.attempt, signal },
-        calls: this.#journal.state.active.get(of.commandId)?.generation,
-        redactBeginning: (text) => this.#secretValues.redactBeginning(text),
-        redact: <T>(value: T) => this.#secretValues.redact(value).value as T,
-      },
-    };
   }
 
   async #append(entries: DraftEntry[]): Promise<boolean> {

@@ -4,6 +4,7 @@ import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { isTracing, noteEvent } from '../../tracing/trace.ts';
 import { closeApprovals } from '../approvals/store.ts';
 import type { Graph } from '../definitions/graph.ts';
+import { cancelTree } from '../runs/cancel.ts';
 import * as store from '../runs/store.ts';
 import * as turns from '../runs/turn-store.ts';
 import { approvalsOf, type ClosedApproval, closedApprovals } from './approvals.ts';
@@ -19,7 +20,6 @@ type RunJournalDeps = {
   clock: Clock;
   /** The process that writes, stored in every entry. */
   environment: { worker: string; version: string };
-  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 
 /** How a run sleeps; undefined while there is something to do. */
@@ -212,7 +212,7 @@ export class RunJournal {
         const written = row.limited ? await this.#writeLimited(tx, append) : await store.appendEntries(tx, append);
         if (!written) return false;
         if (left.approvals.length > 0) await closeApprovals(tx, row, left.approvals, append.now);
-        for (const id of left.children) await this.#deps.cancelRun(tx, row.appId, id);
+        for (const id of left.children) await cancelTree(tx, this.#deps.clock, row.appId, id);
         return true;
       };
       return await db.begin(within);

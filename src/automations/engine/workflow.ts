@@ -11,7 +11,6 @@ import type { NodeServices } from '../nodes/kind.ts';
 import { deleteOldOutput } from '../runs/generation-store.ts';
 import { deleteOldInvocations } from '../runs/invocation-store.ts';
 import { releaseExpiredLeases } from '../runs/program-work-store.ts';
-import type { RunService } from '../runs/service.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { findNextTimes, type WakeOrder, wakeDueRuns } from '../runs/wake-store.ts';
@@ -36,7 +35,6 @@ type WorkflowDeps = {
   expressions: Expressions;
   automations: AutomationService;
   secrets: RunSecrets;
-  runs: RunService;
   loadGraph(run: RunRow): Promise<Graph>;
   advanceProgram: AdvanceDeps['advanceProgram'];
   treeBudget: TreeBudget;
@@ -88,7 +86,6 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     secrets: deps.secrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
-    cancelRun: deps.runs.cancelTree,
   };
 
   /**

@@ -65,11 +65,10 @@ function budgetOf({ db, runTokensMax }: GenerationDeps, run: RunRow): TokenBudge
         return reserveTokens(tx, run, tokens);
       });
       return {
-        settle: (used) =>
-          db.begin(async (tx) => {
-            await settleRunTokens(tx, run, used - tokens);
-            await settleTokens(tx, run, day, used - tokens);
-          }),
+        async settle(tx, used) {
+          await settleRunTokens(tx, run, used - tokens);
+          await settleTokens(tx, run, day, used - tokens);
+        },
       };
     },
   };

@@ -9,7 +9,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import type { ChildEnd } from '../engine/advance-deps.ts';
 import type { Expressions } from '../engine/expressions.ts';
 import { loadRunCaller } from '../runs/identity.ts';
-import type { RunService } from '../runs/service.ts';
+import type { RunStarts } from '../runs/start.ts';
 import type { RunRow, WorkRow } from '../runs/store.ts';
 import * as runStore from '../runs/store.ts';
 import { type GenerationDeps, generateForRun } from './generation.ts';
@@ -59,7 +59,7 @@ type OperationCall = { key: string; signal: AbortSignal };
 type PreparedWrite<Written> = { commit(tx: Db): Promise<Written>; discard(): Promise<void> };
 
 type NodeServiceDeps = GenerationDeps & {
-  runs: RunService;
+  runs: RunStarts;
   domains: NodeDomains;
   expressions: Pick<Expressions, 'checkSchema'>;
 };

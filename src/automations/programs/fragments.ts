@@ -1,6 +1,5 @@
 import type { Secrets } from '../../tenancy/secrets.ts';
-import type { RedactedPlace } from '../engine/secret-values.ts';
-import { SecretValues } from '../engine/secret-values.ts';
+import { type RedactedPlace, SecretValues } from '../engine/secret-values.ts';
 
 /*
  * A program reads what its steps returned, secrets included, but a reader of the journal does not. What redaction removes

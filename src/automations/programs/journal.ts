@@ -11,13 +11,14 @@ import type { SecretValues } from '../engine/secret-values.ts';
 import type { TreeBudget } from '../engine/tree-budget.ts';
 import { describeWait } from '../engine/waiting-for.ts';
 import { treeLimitError } from '../nodes/errors.ts';
+import { cancelTree } from '../runs/cancel.ts';
 import * as runStore from '../runs/store.ts';
 import * as turns from '../runs/turn-store.ts';
 import { wrapSecrets } from './fragments.ts';
 import { applyProgramEntry, emptyProgramState, hasWork, nextDueMs, type ProgramState } from './state.ts';
 import * as store from './store.ts';
 
-export type ProgramJournalDeps = {
+type ProgramJournalDeps = {
   db: Database;
   clock: Clock;
   secrets: Secrets;
@@ -25,7 +26,6 @@ export type ProgramJournalDeps = {
   /** The process that writes, stored in its entries. */
   environment: { worker: string; version: string };
   runSecrets: RunSecrets;
-  cancelRun(tx: Db, appId: string, id: string): Promise<unknown>;
 };
 
 /** The kind of topic that announces a run which may be claimed; its id is that of the automation. */
@@ -48,6 +48,7 @@ export class ProgramChange {
   /** Whether the worker that holds the claim makes the change, and so gets what it adds in the response. */
   isByHolder = false;
   readonly #environment: ProgramJournalDeps['environment'];
+  readonly #treeBudget: TreeBudget;
 
   constructor(
     tx: Db,
@@ -55,13 +56,14 @@ export class ProgramChange {
     work: store.ProgramWork,
     state: ProgramState,
     secretValues: SecretValues,
-    { clock, environment }: ProgramJournalDeps,
+    { clock, environment, treeBudget }: ProgramJournalDeps,
   ) {
     this.tx = tx;
     this.row = row;
     this.work = work;
     this.state = state;
     this.#environment = environment;
+    this.#treeBudget = treeBudget;
     this.secretValues = secretValues;
     this.around = {
       nowMs: clock.now().getTime(),
@@ -96,7 +98,7 @@ export class ProgramChange {
   }
 
   /** Fails the run if it has reached a limit. */
-  async endAtLimit(treeBudget: TreeBudget): Promise<void> {
+  async endAtLimit(): Promise<void> {
     if (this.hasEnded) return;
     const { journalEntriesMax, journalBytesMax } = graphLimits;
     const limit =
@@ -104,7 +106,7 @@ export class ProgramChange {
         ? { code: 'journal_limit', message: `The run's journal reached its limit of ${journalEntriesMax} entries.` }
         : this.row.journalBytes > journalBytesMax
           ? { code: 'journal_limit', message: `The run's journal reached its limit of ${journalBytesMax} bytes.` }
-          : (await treeBudget.isSpent(this.row))
+          : (await this.#treeBudget.isSpent(this.row))
             ? treeLimitError
             : undefined;
     if (limit !== undefined) this.add([draftEntry(this.around, 'run_failed', { payload: limit })]);
@@ -208,7 +210,7 @@ export class ProgramJournal {
   async #end({ tx, row, work, now }: ProgramChange): Promise<void> {
     work.readyAt = null;
     await turns.queueNextPending(tx, row, now);
-    for (const id of await runStore.listChildRuns(tx, row)) await this.#deps.cancelRun(tx, row.appId, id);
+    for (const id of await runStore.listChildRuns(tx, row)) await cancelTree(tx, this.#deps.clock, row.appId, id);
   }
 }
 

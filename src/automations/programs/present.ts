@@ -1,11 +1,12 @@
 import { iso } from '../../http/route/present.ts';
 import type { Wait } from '../../http/streams/change-waits.ts';
 import { presentEntry } from '../present.ts';
+import type { Appended } from './append.ts';
 import type { PageRow } from './pages.ts';
-import type { Appended } from './service.ts';
+import type { JournalPart } from './read.ts';
 
 /** A part of a journal, for the holder of the claim. */
-export function presentPage({ entries, cursor }: { entries: readonly PageRow[]; cursor?: string }) {
+export function presentPage({ entries, cursor }: JournalPart) {
   return { journal: presentEntries(entries), ...(cursor === undefined ? {} : { after_cursor: cursor }) };
 }
 

@@ -14,9 +14,9 @@ function madeFiles(db: Db, { appId, runs, extractions }: Removed): Statement {
 }
 
 /** SQL: nobody has changed the file `f` since it was made, and nothing but runs and extractions refers to it. */
-function isUnused(db: Db): Statement {
+function isUnused(db: Db, { appId }: Removed): Statement {
   const names = (table: string, column = 'file_id') =>
-    db`exists (select from ${db(table)} t where t.app_id = f.app_id and t.${db(column)} = f.id)`;
+    db`exists (select from ${db(table)} t where t.app_id = ${appId} and t.${db(column)} = f.id)`;
   return db`f.updated_at = f.created_at
     and not ${names('agents', 'profile_picture_file_id')} and not ${names('orgs', 'logo_file_id')}
     and not ${names('config_versions')}
@@ -25,16 +25,16 @@ function isUnused(db: Db): Statement {
 }
 
 /** SQL: the other runs that name the file `f`. */
-function otherRuns(db: Db, { runs }: Removed): Statement {
+function otherRuns(db: Db, { appId, runs }: Removed): Statement {
   return db`select n.run_id from automation_run_files n
-    where n.app_id = f.app_id and n.file_id = f.id and n.run_id <> all(${[...runs]}::uuid[])`;
+    where n.app_id = ${appId} and n.file_id = f.id and n.run_id <> all(${[...runs]}::uuid[])`;
 }
 
 /** SQL: the other extractions that read or wrote the file `f`. */
-function otherExtractions(db: Db, { extractions }: Removed): Statement {
+function otherExtractions(db: Db, { appId, extractions }: Removed): Statement {
   const others = (table: string, column: string) =>
     db`select t.${db(column)} from ${db(table)} t
-      where t.app_id = f.app_id and t.file_id = f.id and t.${db(column)} <> all(${[...extractions]}::uuid[])`;
+      where t.app_id = ${appId} and t.file_id = f.id and t.${db(column)} <> all(${[...extractions]}::uuid[])`;
   return db`${others('extractions', 'id')} union all ${others('extraction_outputs', 'extraction_id')}
     union all ${others('extraction_data', 'extraction_id')}`;
 }
@@ -43,7 +43,7 @@ function otherExtractions(db: Db, { extractions }: Removed): Statement {
 export async function listMadeFiles(db: Db, removed: Removed): Promise<MadeFile[]> {
   return db<MadeFile[]>`
     select f.id, array(${otherRuns(db, removed)}) as runs, array(${otherExtractions(db, removed)}) as extractions
-    from files f where f.app_id = ${removed.appId} and f.id in (${madeFiles(db, removed)}) and ${isUnused(db)}`;
+    from files f where f.app_id = ${removed.appId} and f.id in (${madeFiles(db, removed)}) and ${isUnused(db, removed)}`;
 }
 
 /**
@@ -52,7 +52,7 @@ export async function listMadeFiles(db: Db, removed: Removed): Promise<MadeFile[
  */
 export async function deleteFilesOf(db: Db, removed: Removed, countMax: number): Promise<number> {
   const { appId } = removed;
-  const isOnlyTheirs = db`f.id in (${madeFiles(db, removed)}) and ${isUnused(db)}
+  const isOnlyTheirs = db`f.id in (${madeFiles(db, removed)}) and ${isUnused(db, removed)}
     and not exists (${otherRuns(db, removed)}) and not exists (${otherExtractions(db, removed)})`;
   const locked = await db<{ id: string }[]>`
     select f.id from files f where f.app_id = ${appId} and ${isOnlyTheirs}

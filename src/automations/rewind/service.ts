@@ -6,16 +6,20 @@ import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { intersectScopes, type KeyScope } from '../../tenancy/key-scopes.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import { type Graph, graphLimits, isProgram } from '../definitions/graph.ts';
+import { type Graph, isProgram } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import * as definitionStore from '../definitions/store.ts';
+import type { Expressions } from '../engine/expressions.ts';
 import type { JournalEntry } from '../engine/journal.ts';
 import { SecretValues } from '../engine/secret-values.ts';
 import { wrapSecrets } from '../programs/fragments.ts';
 import { insertFragments, listFragments } from '../programs/store.ts';
 import { keepRun } from '../retention/store.ts';
 import { chooseIdentity, requireRunning } from '../runs/invoker.ts';
+import { newRun } from '../runs/new-run.ts';
+import { checkPayload } from '../runs/payload.ts';
+import { getRun } from '../runs/read.ts';
 import * as runStore from '../runs/store.ts';
 import { isTerminal, type NewRun, type RunRow } from '../runs/store.ts';
 import { wrongState } from '../runs/wrong-state.ts';
@@ -28,9 +32,7 @@ type RetryDeps = {
   db: Database;
   clock: Clock;
   automations: AutomationService;
-  get(caller: Caller, id: string): Promise<RunRow>;
-  newRun(automation: AutomationRow, more: Partial<NewRun> & { payload: unknown }): NewRun;
-  checkPayload(automation: AutomationRow, payload: unknown): Promise<void>;
+  expressions: Expressions;
   loadGraph(run: RunRow): Promise<Graph>;
   secrets: Secrets;
 };
@@ -59,11 +61,11 @@ const startsShownMax = 1_000;
 
 /** New runs from those that have ended: from their beginning, or from a node with the journal before it. */
 export function createRetries(deps: RetryDeps) {
-  const { db, automations, get, newRun } = deps;
+  const { db, clock, automations } = deps;
 
   /** A new run with the input and the identity of the old one. */
   function again(caller: Caller, run: RunRow, automation: AutomationRow, more: Partial<NewRun> = {}): NewRun {
-    return newRun(automation, {
+    return newRun(automation, clock.now(), {
       type: run.type,
       payload: run.payload,
       ...(run.input === null ? {} : { input: run.input }),
@@ -82,9 +84,7 @@ export function createRetries(deps: RetryDeps) {
 
   async function requirePayload(automation: AutomationRow, payload: unknown): Promise<void> {
     if (automation.type !== 'invoked') throw invalidField('payload', 'is only for runs of type invoked');
-    if (Buffer.byteLength(JSON.stringify(payload)) > graphLimits.outputBytesMax)
-      throw invalidField('payload', `must be at most ${graphLimits.outputBytesMax} bytes`);
-    await deps.checkPayload(automation, payload);
+    await checkPayload(deps.expressions, automation, payload);
   }
 
   async function startFrom({ caller, run, automation }: Rewind, kept: Kept, now: Date): Promise<RunRow> {
@@ -103,7 +103,7 @@ export function createRetries(deps: RetryDeps) {
      * `from` and the old run's graph, keeping what happened before.
      */
     async retry(caller: Caller, id: string, input: RetryInput): Promise<RunRow> {
-      const run = await get(caller, id);
+      const run = await getRun(db, caller, id);
       checkMembers(input);
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
       const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
@@ -111,7 +111,7 @@ export function createRetries(deps: RetryDeps) {
       if (input.from !== undefined) {
         const { from, outputs = {}, workflow_version: version } = input;
         const rewind = { caller, run, automation, from, outputs, version };
-        const now = deps.clock.now();
+        const now = clock.now();
         const kept = await (run.program ? keepOfProgram(deps, rewind, now) : keepOfGraph(deps, rewind, now));
         return startFrom(rewind, kept, now);
       }

@@ -2,21 +2,24 @@ import type { Db } from '../../db/database.ts';
 
 /** SQL for the idempotency keys of invocations. */
 
+/** A caller's idempotency key for an automation, with what it was used for. */
+export type Invocation = {
+  appId: string;
+  automationId: string;
+  caller: string;
+  idempotencyKey: string;
+  requestDigest: Buffer;
+};
+
 export type InvocationRow = { requestDigest: Buffer; runId: string };
 
 /** Reserves an idempotency key for a run. Returns the earlier invocation if one already holds the key. */
 export async function claimInvocation(
   db: Db,
-  invocation: {
-    appId: string;
-    automationId: string;
-    caller: string;
-    idempotencyKey: string;
-    requestDigest: Buffer;
-    runId: string;
-  },
+  invocation: Invocation,
+  runId: string,
 ): Promise<InvocationRow | undefined> {
-  const { appId, automationId, caller, idempotencyKey, requestDigest, runId } = invocation;
+  const { appId, automationId, caller, idempotencyKey, requestDigest } = invocation;
   const inserted = await db`
     insert into automation_invocations (app_id, automation_id, caller, idempotency_key, request_digest, run_id)
     values (${appId}, ${automationId}, ${caller}, ${idempotencyKey}, ${requestDigest}, ${runId})
@@ -24,10 +27,7 @@ export async function claimInvocation(
   return inserted.length === 1 ? undefined : findInvocation(db, invocation);
 }
 
-export async function findInvocation(
-  db: Db,
-  invocation: { appId: string; automationId: string; caller: string; idempotencyKey: string },
-): Promise<InvocationRow | undefined> {
+export async function findInvocation(db: Db, invocation: Invocation): Promise<InvocationRow | undefined> {
   const [row] = await db<InvocationRow[]>`
     select request_digest, run_id from automation_invocations
     where app_id = ${invocation.appId} and automation_id = ${invocation.automationId}

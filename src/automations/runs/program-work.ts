@@ -3,10 +3,10 @@ import type { Clock } from '../../lib/clock.ts';
 import { AppError, found, invalidField } from '../../lib/errors.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { graphLimits } from '../definitions/graph.ts';
 import type { AutomationService } from '../definitions/service.ts';
+import { requirePayloadSize } from './payload.ts';
 import { claimRun, setLease } from './program-work-store.ts';
-import type { RunRow } from './store.ts';
+import { getRun } from './read.ts';
 import * as runStore from './store.ts';
 import * as turns from './turn-store.ts';
 import { wrongState } from './wrong-state.ts';
@@ -15,16 +15,13 @@ type ProgramWorkDeps = {
   db: Database;
   clock: Clock;
   automations: AutomationService;
-  get(caller: Caller, id: string): Promise<RunRow>;
 };
 
-const payloadBytesMax = graphLimits.outputBytesMax;
-
 /** Runs without a graph, which an external worker claims and reports on. */
-export function createProgramWork({ db, clock, automations, get }: ProgramWorkDeps) {
+export function createProgramWork({ db, clock, automations }: ProgramWorkDeps) {
   return {
     /** Claims the oldest run that waits for an external worker; undefined if there is none. */
-    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<RunRow | undefined> {
+    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<runStore.RunRow | undefined> {
       const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
       if (graphVersion !== null)
         throw new AppError(
@@ -49,14 +46,13 @@ export function createProgramWork({ db, clock, automations, get }: ProgramWorkDe
         error?: { code: string; message: string } | undefined;
         claim?: string | undefined;
       },
-    ): Promise<RunRow> {
-      const run = await get(caller, id);
+    ): Promise<runStore.RunRow> {
+      const run = await getRun(db, caller, id);
       if (report.status !== 'completed' && report.result !== undefined)
         throw invalidField('result', 'is only for status completed');
       if (report.status !== 'failed' && report.error !== undefined)
         throw invalidField('error', 'is only for status failed');
-      if (Buffer.byteLength(JSON.stringify(report.result ?? null)) > payloadBytesMax)
-        throw invalidField('result', `must be at most ${payloadBytesMax} bytes`);
+      requirePayloadSize('result', report.result);
       return db.begin(async (tx) => {
         const row = found(await runStore.lockRun(tx, run.appId, run.id));
         if (row.graphVersion !== null) throw wrongState(row, 'is executed by its workflow, not by an external worker');

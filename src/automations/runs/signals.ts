@@ -3,7 +3,6 @@ import { AppError } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import { type Graph, graphLimits } from '../definitions/graph.ts';
 import { foldJournal } from '../engine/fold.ts';
-import type { RunRow } from './store.ts';
 import * as runStore from './store.ts';
 
 const keptSignalsMax = 100;
@@ -14,7 +13,7 @@ const signalBytesMax = graphLimits.journalBytesMax / 2;
 /** Stores a signal in the journal, for a node that waits for it now or later. */
 export async function appendSignal(
   tx: Db,
-  row: RunRow,
+  row: runStore.RunRow,
   graph: Graph,
   signal: { name: string; payload: unknown },
   now: Date,
@@ -48,7 +47,7 @@ export async function appendSignal(
 }
 
 /** Throws 409 if the run takes no more signals. */
-export function requireSignalRoom(row: RunRow, unread: number): void {
+export function requireSignalRoom(row: runStore.RunRow, unread: number): void {
   if (row.journalBytes > signalBytesMax)
     throw new AppError(
       'conflict',

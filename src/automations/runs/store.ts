@@ -365,7 +365,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         json_build_object('run', ${ended ? formatId('automationRun', run.id) : ''}::text, 'automation', ${append.automation}::text,
           'status', ${status}::text, 'result', moved.result, 'error', moved.error),
         moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id, moved.traceparent
-      from moved where ${ended} and (exists (select 1 from automations a where a.app_id = moved.app_id
+      from moved where ${ended} and (exists (select 1 from automations a where a.app_id = ${run.appId}
           and a.sandbox_id = moved.sandbox_id and a.trigger = ${`automation_run.${status}`} and a.type = 'trigger'
           and a.status = 'running')
         or event_is_heard(moved.app_id, moved.sandbox_id, ${`automation_run.${status}`}))

@@ -9,7 +9,7 @@ import { ExpressionError, type Expressions } from '../engine/expressions.ts';
 import { truthy } from '../nodes/conditional.ts';
 import { treeLimitError } from '../nodes/errors.ts';
 import { chooseIdentity } from '../runs/invoker.ts';
-import type { RunService } from '../runs/service.ts';
+import { newRun } from '../runs/new-run.ts';
 import { countTreeRuns, insertRun } from '../runs/store.ts';
 import { listReceivers } from './receivers.ts';
 import {
@@ -25,7 +25,7 @@ import {
 
 const eventDepthMax = 8;
 
-type DispatchDeps = { db: Database; clock: Clock; expressions: Expressions; runs: RunService };
+type DispatchDeps = { db: Database; clock: Clock; expressions: Expressions };
 
 /**
  * Starts the runs that an event triggers, and wakes the runs that wait for its subject. A filter that would wait behind
@@ -79,7 +79,7 @@ async function startRuns(deps: DispatchDeps, tx: Db, event: EventRow, matches: S
   for (const [index, { automation, error, id }] of matches.slice(0, places + refusedShownMax).entries())
     await insertRun(
       tx,
-      deps.runs.newRun(automation, {
+      newRun(automation, deps.clock.now(), {
         payload: event.payload,
         input: { trigger: event.name, payload: event.payload },
         eventId: event.id,

@@ -3,14 +3,14 @@ import type { Clock } from '../../lib/clock.ts';
 import { latestTick, nextTick } from '../../lib/cron.ts';
 import type { Logger } from '../../lib/log.ts';
 import { chooseIdentity } from '../runs/invoker.ts';
-import type { RunService } from '../runs/service.ts';
+import { newRun } from '../runs/new-run.ts';
 import { insertRun } from '../runs/store.ts';
 import { lockDueSchedules, setNextTick } from './store.ts';
 
 /** Schedules that one transaction starts. */
 export const dueSchedulesMax = 100;
 
-type ScheduleDeps = { db: Database; clock: Clock; log: Logger; runs: RunService };
+type ScheduleDeps = { db: Database; clock: Clock; log: Logger };
 
 /**
  * Starts one run for every due scheduled automation; of several missed ticks only the latest counts.
@@ -18,7 +18,7 @@ type ScheduleDeps = { db: Database; clock: Clock; log: Logger; runs: RunService 
  * Returns the number of due automations, at most `dueSchedulesMax`.
  */
 export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
-  const { db, clock, runs, log } = deps;
+  const { db, clock, log } = deps;
   return db.begin(async (tx) => {
     const now = clock.now();
     const due = await lockDueSchedules(tx, now, dueSchedulesMax);
@@ -30,7 +30,7 @@ export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
       const payload = { scheduled_at: tick.toISOString() };
       await insertRun(
         tx,
-        runs.newRun(automation, {
+        newRun(automation, now, {
           payload,
           input: { trigger: 'workflow.scheduled', payload },
           scheduledAt: tick,

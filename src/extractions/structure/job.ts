@@ -209,11 +209,10 @@ function budgetOf({ db, tokensMax }: StructureDeps, extraction: store.StructureR
         return reserveTokens(tx, extraction, tokens);
       });
       return {
-        settle: (used) =>
-          db.begin(async (tx) => {
-            await store.settleTokens(tx, extraction, used - tokens);
-            await settleTokens(tx, extraction, day, used - tokens);
-          }),
+        async settle(tx, used) {
+          await store.settleTokens(tx, extraction, used - tokens);
+          await settleTokens(tx, extraction, day, used - tokens);
+        },
       };
     },
   };

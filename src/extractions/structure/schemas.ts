@@ -1,6 +1,5 @@
 import { invalidField } from '../../lib/errors.ts';
-import type { JsonObject } from './schema-shape.ts';
-import { findShapeProblem } from './schema-shape.ts';
+import { findShapeProblem, type JsonObject } from './schema-shape.ts';
 
 type Problem = { path: string; message: string };
 

@@ -3,6 +3,7 @@ import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../../lib/errors.ts';
+import { freeBytes } from '../../lib/single-use-bytes.ts';
 import { turns } from '../limits/turns.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import { appOf } from './intake.ts';
@@ -39,14 +40,15 @@ export function readJsonBodies(fastify: FastifyInstance): void {
   });
 }
 
-/**
- * Frees a chunk whose bytes were copied. V8 counts chunks towards its heap until it collects them, and starts a full
- * collection for every few MB of them.
- */
-function freeChunk(request: FastifyRequest, { buffer, length }: Buffer): void {
-  // Chunks from a decoder share buffers, and an in-process sender may still use its buffer.
-  const isFromParser = request.raw.socket instanceof Socket && encodingOf(request) === 'identity';
-  if (isFromParser && buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
+/** Frees a chunk whose bytes were copied. */
+function freeChunk(request: FastifyRequest, chunk: Buffer): void {
+  // A decoder may still use the buffers of its chunks.
+  if (isFromConnection(request) && encodingOf(request) === 'identity') freeBytes(chunk);
+}
+
+/** Whether the body's chunks come from a connection. An in-process sender may still use its buffers. */
+export function isFromConnection({ raw }: FastifyRequest): boolean {
+  return raw.socket instanceof Socket;
 }
 
 /** Releases the memory when the response is sent or its connection closes. A handler retains it while it works. */

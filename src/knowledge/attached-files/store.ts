@@ -172,11 +172,11 @@ export async function listSourcesOfFile(db: Db, caller: Caller, file: string, af
   const rows = await db<{ id: string }[]>`
     select s.id from knowledge_sources s where ${sourceVisible(db, caller, 's')} and s.id > ${after}::uuid
       and (exists (select from knowledge_documents d
-          where d.app_id = s.app_id and d.source_id = s.id and d.file_id = ${file}
+          where d.app_id = ${caller.appId} and d.source_id = s.id and d.file_id = ${file}
             and ${documentVisible(db, caller, 'd')})
         or exists (select from knowledge_ingestion_items a
           join knowledge_ingestions i on i.app_id = a.app_id and i.id = a.ingestion_id
-          where a.app_id = s.app_id and a.file_id = ${file} and i.source_id = s.id))
+          where a.app_id = ${caller.appId} and a.file_id = ${file} and i.source_id = s.id))
     order by s.id limit ${count}`;
   return rows.map((row) => row.id);
 }

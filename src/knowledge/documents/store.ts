@@ -6,7 +6,7 @@
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import { joinBytes } from '../../db/bytes.ts';
-import type { Db } from '../../db/database.ts';
+import type { Db, Statement } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -97,16 +97,16 @@ export async function upsertDocuments(
 }
 
 /** SQL: the owners of the agent that owns the source `s`, as JSON. */
-const agentOwners = (db: Db) => db`(
+const agentOwners = (db: Db, { appId }: Caller) => db`(
   select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
-  from agents a where a.app_id = s.app_id and a.id = s.agent_id) as agent`;
+  from agents a where a.app_id = ${appId} and a.id = s.agent_id) as agent`;
 
 /** SQL: whether the source `s` keeps old versions of its documents. */
 const keepsVersions = (db: Db) => db`s.version_retention_days is not null as keeps_versions`;
 
 export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {
   const [row] = await db<DocumentView[]>`
-    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, ${agentOwners(db)}, ${keepsVersions(db)}
+    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, ${agentOwners(db, caller)}, ${keepsVersions(db)}
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
     where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}`;
   return row;
@@ -176,7 +176,7 @@ export async function listDocuments(
     conditions.push(matchesSeen(db, caller, 'installation', 's.installation_id', filter.installations));
   if (filter.agents) conditions.push(matchesSeen(db, caller, 'agent', 's.agent_id', filter.agents));
   const sources = db`
-    (select id, org_id, team_id, user_id, agent_id, ${agentOwners(db)}, ${keepsVersions(db)} from knowledge_sources s
+    (select id, org_id, team_id, user_id, agent_id, ${agentOwners(db, caller)}, ${keepsVersions(db)} from knowledge_sources s
       where ${conditions.reduce((all, one) => db`${all} and ${one}`)}) s`;
   const ofSource = db`d.app_id = ${caller.appId} and d.source_id = s.id
     and ${filter.title === undefined ? db`true` : db`starts_with(lower(d.title), lower(${filter.title}))`}
@@ -365,19 +365,19 @@ export function listChunks(db: Db, appId: string, sourceId: string, from: number
 export function listUnembeddedDocuments(db: Db, appId: string, model: string, count: number) {
   return db<Pick<DocumentRow, 'appId' | 'id' | 'sourceId'>[]>`
     (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model is null
-      and ${isEmbeddable(db, model)} order by created_at limit ${count})
+      and ${isEmbeddable(db, model, db`${appId}`)} order by created_at limit ${count})
     union all
     (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model < ${model}
-      and ${isEmbeddable(db, model)} limit ${count})
+      and ${isEmbeddable(db, model, db`${appId}`)} limit ${count})
     union all
     (select app_id, id, source_id from knowledge_documents d where app_id = ${appId} and embedding_model > ${model}
-      and ${isEmbeddable(db, model)} limit ${count})
+      and ${isEmbeddable(db, model, db`${appId}`)} limit ${count})
     limit ${count}`;
 }
 
 /** Apps with documents that `listUnembeddedDocuments` returns. */
 export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> {
-  const of = db`d.app_id = a.id and ${isEmbeddable(db, model)}`;
+  const of = db`d.app_id = a.id and ${isEmbeddable(db, model, db`a.id`)}`;
   const rows = await db<{ appId: string }[]>`
     select a.id as app_id from apps a where ${isInUse(db, 'a.id')} and (
       exists (select from knowledge_documents d where ${of} and d.embedding_model is null)
@@ -390,13 +390,13 @@ export async function listAppsToEmbed(db: Db, model: string): Promise<string[]> 
   return rows.map(({ appId }) => appId);
 }
 
-/** Whether the document `d` may be sent to the installation's embedder now. */
-function isEmbeddable(db: Db, model: string) {
+/** Whether the document `d` of the app may be sent to the installation's embedder now. */
+function isEmbeddable(db: Db, model: string, app: Statement) {
   return db`not exists (
-    select from knowledge_embedding_refusals r where r.app_id = d.app_id and r.document_id = d.id
+    select from knowledge_embedding_refusals r where r.app_id = ${app} and r.document_id = d.id
       and r.model = ${model} and (r.retry_at is null or r.retry_at > now()))
     and not exists (
-      select from knowledge_embedders e where e.app_id = d.app_id and e.source_id = d.source_id)`;
+      select from knowledge_embedders e where e.app_id = ${app} and e.source_id = d.source_id)`;
 }
 
 /** After these attempts, the last about 6 hours after the first, a document stays without vectors. */

@@ -25,11 +25,11 @@ export type EmbedderRow = SourceKey & {
 /** What ingestion and search need to know of it. */
 export type SourceEmbedder = Pick<EmbedderRow, 'name' | 'space' | 'servingName' | 'servingSpace'>;
 
-/** SQL: the SourceEmbedder of a source `s`; null if it never named one. */
-export function embedderColumn(db: Db) {
+/** SQL: the SourceEmbedder of a source `s` of the app; null if it never named one. */
+export function embedderColumn(db: Db, appId: string) {
   return db`(select jsonb_build_object('name', e.name, 'space', e.space, 'servingName', e.serving_name,
       'servingSpace', e.serving_space)
-    from knowledge_embedders e where e.app_id = s.app_id and e.source_id = s.id) as embedder`;
+    from knowledge_embedders e where e.app_id = ${appId} and e.source_id = s.id) as embedder`;
 }
 
 export async function findEmbedder(db: Db, { appId, sourceId }: SourceKey): Promise<EmbedderRow | undefined> {

@@ -65,35 +65,35 @@ export type ListedSource = SourceView & { statistics?: SourceStatistics };
 type SourceModel = { bytes: number; refusedBytes: number | null; trainedAt: string | null };
 
 /** SQL: the columns of a SourceView `s`, as the caller sees it. */
-function viewColumns(db: Db, caller?: Caller): Fragment {
+function viewColumns(db: Db, { appId }: Scope, caller?: Caller): Fragment {
   // Some chunks may be hidden from users and agents, so they get the size that the model has without restricted ones.
   const seesAll = caller === undefined || canSeeWholeApp(caller);
   const bytes = seesAll
     ? db`m.bytes`
     : db`coalesce(case when m.dimensions = 0 then 0 else m.word_bytes + (
         select (i.chunk_count - i.restricted_chunks) * (${codeHeaderBytes}::bigint + m.dimensions)
-        from knowledge_indexes i where i.app_id = m.app_id and i.source_id = m.source_id) end, m.bytes)`;
+        from knowledge_indexes i where i.app_id = ${appId} and i.source_id = m.source_id) end, m.bytes)`;
   return db`s.*, (
     select jsonb_build_object('bytes', ${bytes}, 'refusedBytes', m.refused_bytes,
       'trainedAt', case when m.dimensions > 0 then m.trained_at end)
     from knowledge_models m
-    where m.app_id = s.app_id and m.source_id = s.id and (m.dimensions > 0 or m.refused_bytes is not null)) as model,
+    where m.app_id = ${appId} and m.source_id = s.id and (m.dimensions > 0 or m.refused_bytes is not null)) as model,
     ${
       seesAll
         ? db`false`
         : db`exists (select 1 from knowledge_indexes i
-      where i.app_id = s.app_id and i.source_id = s.id and i.restricted_chunks > 0)`
-    } as hides_counts, ${embedderColumn(db)}`;
+      where i.app_id = ${appId} and i.source_id = s.id and i.restricted_chunks > 0)`
+    } as hides_counts, ${embedderColumn(db, appId)}`;
 }
 
 /** SQL: the SourceStatistics of a source `s`. */
 function statisticsColumn(db: Db, caller: Caller): Fragment {
   return db`jsonb_build_object(
     'documents', (select count(*) from knowledge_documents d
-      where d.app_id = s.app_id and d.source_id = s.id and ${documentVisible(db, caller, 'd')}),
+      where d.app_id = ${caller.appId} and d.source_id = s.id and ${documentVisible(db, caller, 'd')}),
     'lastIngestion', (
       select jsonb_build_object('status', i.status, 'createdAt', i.created_at) from knowledge_ingestions i
-      where i.app_id = s.app_id and i.source_id = s.id and ${ingestionVisible(db, caller, 'i')}
+      where i.app_id = ${caller.appId} and i.source_id = s.id and ${ingestionVisible(db, caller, 'i')}
       order by i.created_at desc, i.id desc limit 1)) as statistics`;
 }
 
@@ -129,7 +129,7 @@ export async function insertSource(db: Db, scope: Scope, source: NewSource): Pro
       ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null},
       ${source.credentials ?? null}, ${source.credentialsFor ?? null}, ${source.versionRetentionDays ?? null},
       ${source.versionRetentionDays == null ? null : db`date_trunc('milliseconds', clock_timestamp())`})
-    returning ${viewColumns(db)}`;
+    returning ${viewColumns(db, scope)}`;
   return row;
 }
 
@@ -144,8 +144,8 @@ export async function findSource(
   id: string,
 ): Promise<(SourceView & { agent: AgentOwners | undefined }) | undefined> {
   const [row] = await db<(SourceView & { ownerOfAgent: AgentOwners | null })[]>`
-    select ${viewColumns(db, caller)}, (select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
-        from agents a where a.app_id = s.app_id and a.id = s.agent_id) as owner_of_agent
+    select ${viewColumns(db, caller, caller)}, (select jsonb_build_object('id', a.id, 'orgId', a.org_id, 'teamId', a.team_id, 'userId', a.user_id)
+        from agents a where a.app_id = ${caller.appId} and a.id = s.agent_id) as owner_of_agent
     from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
   return row && { ...row, agent: row.ownerOfAgent ?? undefined };
 }
@@ -153,7 +153,7 @@ export async function findSource(
 /** A source without a visibility check: for background work. */
 export async function findSourceById(db: Db, appId: string, id: string): Promise<SourceRow | undefined> {
   const [row] = await db<SourceRow[]>`
-    select s.*, ${embedderColumn(db)} from knowledge_sources s where s.app_id = ${appId} and s.id = ${id}`;
+    select s.*, ${embedderColumn(db, appId)} from knowledge_sources s where s.app_id = ${appId} and s.id = ${id}`;
   return row;
 }
 
@@ -180,7 +180,7 @@ export async function listSources(
   const where = sourceConditions(db, caller, filter);
   const statistics = filter.withStatistics ? db`, ${statisticsColumn(db, caller)}` : db``;
   const rows = await db<ListedSource[]>`
-    select ${viewColumns(db, caller)}${statistics} from knowledge_sources s where ${where}
+    select ${viewColumns(db, caller, caller)}${statistics} from knowledge_sources s where ${where}
     order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`select count(*) as total from knowledge_sources s where ${where}`;
   return [rows, count.total];
@@ -228,8 +228,8 @@ function sourceConditions(db: Db, caller: Caller, filter: SourceFilter): Fragmen
  */
 function sourceOfAgent(db: Db, caller: Caller, agentId: string): Fragment {
   return db`(s.agent_id = ${agentId}
-    or s.installation_id in (select i.id from installations i where i.app_id = s.app_id and i.agent_id = ${agentId})
-    or s.thread_id in (select t.id from threads t where t.app_id = s.app_id and t.agent_id = ${agentId}))
+    or s.installation_id in (select i.id from installations i where i.app_id = ${caller.appId} and i.agent_id = ${agentId})
+    or s.thread_id in (select t.id from threads t where t.app_id = ${caller.appId} and t.agent_id = ${agentId}))
     and exists (select 1 from agents seen where seen.id = ${agentId} and ${agentVisible(db, caller, 'seen')})`;
 }
 
@@ -263,7 +263,7 @@ export async function updateSource(
       versions_from = case when ${days == null} or s.version_retention_days is not null then s.versions_from
         else date_trunc('milliseconds', clock_timestamp()) end,
       updated_at = now()
-    where ${inScope(db, caller, 's')} and s.id = ${id} returning ${viewColumns(db, caller)}`;
+    where ${inScope(db, caller, 's')} and s.id = ${id} returning ${viewColumns(db, caller, caller)}`;
   return row;
 }
 

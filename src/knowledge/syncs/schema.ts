@@ -73,8 +73,16 @@ export const syncBatchSchema = strict(
   { [documentTextKeyword]: true },
 );
 
+const fenceOfEnd = Type.Optional(
+  Type.Integer({
+    minimum: 1,
+    description:
+      'The fence that the sync was started or resumed with. 409 if it is an old one, or if it is omitted after another connector has resumed the sync.',
+  }),
+);
+
 export const syncCompleteSchema = strict({
-  fence: Type.Optional(fence),
+  fence: fenceOfEnd,
   batches: Type.Integer({ minimum: 0, description: 'The number of batches that the connector sent.' }),
   documents: Type.Integer({ minimum: 0, description: 'The number of upserts in them.' }),
   confirm_deletions: Type.Optional(
@@ -82,7 +90,7 @@ export const syncCompleteSchema = strict({
   ),
 });
 
-export const syncAbortSchema = strict({ fence: Type.Optional(fence) });
+export const syncAbortSchema = strict({ fence: fenceOfEnd });
 
 export const syncSchema = Type.Object(
   {
@@ -93,7 +101,9 @@ export const syncSchema = Type.Object(
       description:
         '`expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed.',
     }),
-    fence: Type.Integer({ description: 'Every batch names it. Resuming the sync changes it.' }),
+    fence: Type.Integer({
+      description: 'Every batch names it, and the end of a sync that was resumed. Resuming the sync changes it.',
+    }),
     cursor: Type.Union([Type.String(), Type.Null()], {
       description:
         'Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning.',

@@ -79,7 +79,8 @@ export function createSyncService({ db, clock, sources, addJob }: SyncDeps) {
         if (live) requireReplaceable(live, input.take_over === true, clock.now());
         await store.updateState(tx, key, { ...state, fence });
         if (live?.mode === input.mode) {
-          await store.updateSync(tx, live, { ...live, fence, ttlSeconds, expiresAt: expiry(ttlSeconds) });
+          const resumed = { ...live, fence, isResumed: true, ttlSeconds, expiresAt: expiry(ttlSeconds) };
+          await store.updateSync(tx, live, resumed);
           return live.id;
         }
         if (live) await store.endSync(tx, key.appId, live.id, 'aborted');
@@ -109,7 +110,8 @@ export function createSyncService({ db, clock, sources, addJob }: SyncDeps) {
       const items = await readItems(db, caller, body);
       const digest = digestOf(body, items);
       await change(given, async (tx, sync, state) => {
-        requireActive(sync, body.fence);
+        requireFence(sync, body.fence);
+        requireActive(sync);
         if (number <= sync.batches) {
           const before = await store.findBatchDigest(tx, sync.appId, sync.id, number);
           if (before?.equals(digest)) return;
@@ -144,8 +146,9 @@ export function createSyncService({ db, clock, sources, addJob }: SyncDeps) {
     async complete(caller: Caller, text: string, body: Static<typeof syncCompleteSchema>): Promise<store.SyncView> {
       const given = await getForChange(caller, text);
       await change(given, async (tx, sync, state) => {
+        requireFence(sync, body.fence);
         if (sync.status === 'completing' || sync.status === 'succeeded') return;
-        requireActive(sync, body.fence ?? sync.fence);
+        requireActive(sync);
         if (body.batches !== sync.batches || body.documents !== sync.upserts)
           throw new AppError('conflict', 'The sync has another number of batches or documents.', {
             details: { batches: sync.batches, documents: sync.upserts },
@@ -170,8 +173,9 @@ export function createSyncService({ db, clock, sources, addJob }: SyncDeps) {
     async abort(caller: Caller, text: string, body: Static<typeof syncAbortSchema>): Promise<store.SyncView> {
       const given = await getForChange(caller, text);
       await change(given, async (tx, sync) => {
+        requireFence(sync, body.fence);
         if (sync.status === 'aborted') return;
-        requireActive(sync, body.fence ?? sync.fence);
+        requireActive(sync);
         await store.endSync(tx, sync.appId, sync.id, 'aborted');
       });
       return view(caller, given.id);
@@ -203,11 +207,14 @@ function requireReplaceable(live: store.SyncRow, isTakenOver: boolean, now: Date
   });
 }
 
-function requireActive(sync: store.SyncRow, fence: number): void {
-  if (sync.status !== 'active')
-    throw new AppError('conflict', 'The sync has ended.', { details: { status: sync.status } });
-  if (fence !== sync.fence)
-    throw new AppError('conflict', 'Another connector has resumed the sync.', { details: { fence: sync.fence } });
+/** Without a fence, it is the connector that started the sync, and no other has resumed it. */
+function requireFence(sync: store.SyncRow, fence: number | undefined): void {
+  if (fence === undefined ? !sync.isResumed : fence === sync.fence) return;
+  throw new AppError('conflict', 'Another connector has resumed the sync.', { details: { fence: sync.fence } });
+}
+
+function requireActive({ status }: store.SyncRow): void {
+  if (status !== 'active') throw new AppError('conflict', 'The sync has ended.', { details: { status } });
 }
 
 async function requireIndexed(tx: Transaction, sync: store.SyncRow): Promise<void> {

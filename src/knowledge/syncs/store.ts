@@ -21,6 +21,7 @@ export type SyncRow = {
   mode: 'full' | 'changes';
   status: 'active' | 'completing' | 'succeeded' | 'aborted';
   fence: number;
+  isResumed: boolean;
   cursor: string | null;
   batches: number;
   upserts: number;
@@ -146,12 +147,15 @@ export async function lockSync(tx: Transaction, appId: string, id: string): Prom
 export async function updateSync(
   db: Db,
   { appId, id }: Pick<SyncRow, 'appId' | 'id'>,
-  change: Pick<SyncRow, 'status' | 'fence' | 'cursor' | 'batches' | 'upserts' | 'ttlSeconds' | 'expiresAt'>,
+  change: Pick<
+    SyncRow,
+    'status' | 'fence' | 'isResumed' | 'cursor' | 'batches' | 'upserts' | 'ttlSeconds' | 'expiresAt'
+  >,
 ): Promise<void> {
   await db`
-    update knowledge_syncs set status = ${change.status}, fence = ${change.fence}, cursor = ${change.cursor},
-      batches = ${change.batches}, upserts = ${change.upserts}, ttl_seconds = ${change.ttlSeconds},
-      expires_at = ${change.expiresAt}, updated_at = now()
+    update knowledge_syncs set status = ${change.status}, fence = ${change.fence}, is_resumed = ${change.isResumed},
+      cursor = ${change.cursor}, batches = ${change.batches}, upserts = ${change.upserts},
+      ttl_seconds = ${change.ttlSeconds}, expires_at = ${change.expiresAt}, updated_at = now()
     where app_id = ${appId} and id = ${id}`;
 }
 
@@ -174,13 +178,13 @@ export async function deleteOldSyncs(db: Db, { appId, sourceId }: SourceKey, kep
 }
 
 /** SQL: the columns of a SyncView `y`. */
-function viewColumns(db: Db) {
-  return db`y.*, (select count(*) from knowledge_sync_items i where i.app_id = y.app_id and i.sync_id = y.id) as pending`;
+function viewColumns(db: Db, appId: string) {
+  return db`y.*, (select count(*) from knowledge_sync_items i where i.app_id = ${appId} and i.sync_id = y.id) as pending`;
 }
 
 export async function findSync(db: Db, caller: Caller, id: string): Promise<SyncView | undefined> {
   const [row] = await db<SyncView[]>`
-    select ${viewColumns(db)} from knowledge_syncs y
+    select ${viewColumns(db, caller.appId)} from knowledge_syncs y
     join knowledge_sources s on s.app_id = y.app_id and s.id = y.source_id
     where y.id = ${id} and ${sourceVisible(db, caller, 's')} and ${sourceWhollyVisible(db, caller, 's')}`;
   return row;
@@ -200,7 +204,7 @@ export async function listSyncs(
   page: PageRequest,
 ): Promise<[SyncView[], number]> {
   const rows = await db<SyncView[]>`
-    select ${viewColumns(db)} from knowledge_syncs y where y.app_id = ${appId} and y.source_id = ${sourceId}
+    select ${viewColumns(db, appId)} from knowledge_syncs y where y.app_id = ${appId} and y.source_id = ${sourceId}
     order by y.created_at desc, y.id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`
     select count(*) as total from knowledge_syncs where app_id = ${appId} and source_id = ${sourceId}`;

@@ -53,9 +53,9 @@ const columns = (db: Db) => db`
  */
 function isLastOfDeleted(db: Db, caller: Caller, now: Date): Statement {
   return db`v.is_deletion and ${isShown(db, now)} and ${documentVisible(db, caller, 'v')}
-    and not exists (select from knowledge_documents d where d.app_id = v.app_id and d.id = v.document_id)
+    and not exists (select from knowledge_documents d where d.app_id = ${caller.appId} and d.id = v.document_id)
     and not exists (select from knowledge_versions w
-      where w.app_id = v.app_id and w.document_id = v.document_id and w.number > v.number)`;
+      where w.app_id = ${caller.appId} and w.document_id = v.document_id and w.number > v.number)`;
 }
 
 /** The source of a deleted document that the caller would see if it still existed. */
@@ -252,7 +252,7 @@ function restoreSteps(db: Db, { appId, sourceId, at, until, acls }: Restore): St
       case when p.number is not null then 'change'
         when date_trunc('milliseconds', d.created_at) > ${at}::timestamptz
           or exists (select from knowledge_versions w
-            where w.app_id = d.app_id and w.document_id = d.id and w.ended_at <= ${at}::timestamptz) then 'delete'
+            where w.app_id = ${appId} and w.document_id = d.id and w.ended_at <= ${at}::timestamptz) then 'delete'
         else 'unknown' end as action
     from knowledge_documents d
     left join knowledge_versions p on p.app_id = d.app_id and p.document_id = d.id
@@ -265,10 +265,10 @@ function restoreSteps(db: Db, { appId, sourceId, at, until, acls }: Restore): St
     select p.document_id, null, p.number, 'create'
     from knowledge_versions p
     join lateral (select w.ended_at, w.acl_id from knowledge_versions w
-      where w.app_id = p.app_id and w.document_id = p.document_id order by w.number desc limit 1) l
+      where w.app_id = ${appId} and w.document_id = p.document_id order by w.number desc limit 1) l
       on l.ended_at <= ${until}::timestamptz and ${isChosen(db, 'l', acls)}
     where ${of('p')} and p.started_at <= ${at}::timestamptz and p.ended_at > ${at}::timestamptz
-      and not exists (select from knowledge_documents d where d.app_id = p.app_id and d.id = p.document_id)) r`;
+      and not exists (select from knowledge_documents d where d.app_id = ${appId} and d.id = p.document_id)) r`;
 }
 
 function isChosen(db: Db, alias: string, acls: readonly string[] | undefined): Statement {

@@ -5,7 +5,9 @@ import { mapOf } from '../../lib/map-schema.ts';
 import {
   defineTool,
   optionalText,
+  type Page,
   pageInput,
+  pageOf,
   pageOutput,
   secondsToWait,
   type Tool,
@@ -29,7 +31,6 @@ type Automation = {
   status: string;
   input_schema: unknown;
 };
-type AutomationPage = { data: Automation[]; page: number; total_pages: number; total_entries: number };
 type Run = {
   id: string;
   automation: string;
@@ -78,17 +79,12 @@ const listAutomations = defineTool({
     ...pageOutput,
   }),
   async run({ type, status, page }, { api }) {
-    const found = await api<AutomationPage>('GET', '/api/v1/automations', { query: { type, status, page } });
-    const automations = found.data.map((each) => ({
-      id: each.id,
-      name: each.name,
-      type: each.type,
-      status: each.status,
-      ...defined({ lookup_key: each.lookup_key, description: each.description }),
-      ...truncateJson('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
-    }));
-    const { page: at, total_pages, total_entries } = found;
-    return { data: { automations, page: at, total_pages, total_entries } };
+    const found = await api<Page<Automation>>('GET', '/api/v1/automations', { query: { type, status, page } });
+    const automations = found.data.map((each) => {
+      const { id, name, ...more } = presentInvocable(each);
+      return { id, name, type: each.type, status: each.status, ...more };
+    });
+    return { data: { automations, ...pageOf(found) } };
   },
 });
 
@@ -113,17 +109,20 @@ const listInvocable = defineTool({
     ...pageOutput,
   }),
   async run({ page }, { api }) {
-    const found = await api<AutomationPage>('GET', '/api/v1/invocable_automations', { query: { page } });
-    const automations = found.data.map((each) => ({
-      id: each.id,
-      name: each.name,
-      ...defined({ lookup_key: each.lookup_key, description: each.description }),
-      ...truncateJson('input_schema', each.input_schema, toolLimits.jsonCharactersMax),
-    }));
-    const { page: at, total_pages, total_entries } = found;
-    return { data: { automations, page: at, total_pages, total_entries } };
+    const found = await api<Page<Automation>>('GET', '/api/v1/invocable_automations', { query: { page } });
+    const automations = found.data.map(presentInvocable);
+    return { data: { automations, ...pageOf(found) } };
   },
 });
+
+function presentInvocable({ id, name, lookup_key, description, input_schema }: Automation) {
+  return {
+    id,
+    name,
+    ...defined({ lookup_key, description }),
+    ...truncateJson('input_schema', input_schema, toolLimits.jsonCharactersMax),
+  };
+}
 
 const runMembers = {
   run: Type.String({ description: 'atr_…; pass it to read_run.' }),

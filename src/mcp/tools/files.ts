@@ -2,14 +2,21 @@ import { Type } from 'typebox';
 import { strict } from '../../http/route/route.ts';
 import { AppError } from '../../lib/errors.ts';
 import { textInBase64 } from '../long-arguments.ts';
-import { defineTool, pageInput, pageOutput, readUtf8, requireOneOf, type Tool, toolLimits } from '../tool.ts';
+import {
+  defineTool,
+  type Page,
+  pageInput,
+  pageOf,
+  pageOutput,
+  readUtf8,
+  requireOneOf,
+  type Tool,
+  toolLimits,
+} from '../tool.ts';
 
 type StoredFile = { id: string; filename: string; content_type: string; size: number };
-type FilePage = { data: (StoredFile & { created_at: string })[] } & PageMembers;
 type UploadLink = { file: string; method: string; url: string; expires_at: string };
 
-type PageMembers = { page: number; total_pages: number; total_entries: number };
-type UploadPage = { data: Upload[] } & PageMembers;
 type Upload = {
   id: string;
   filename: string;
@@ -102,10 +109,9 @@ const listFiles = defineTool({
     ...pageOutput,
   }),
   async run(query, { api }) {
-    const found = await api<FilePage>('GET', '/api/v1/files', { query });
+    const found = await api<Page<StoredFile & { created_at: string }>>('GET', '/api/v1/files', { query });
     const files = found.data.map((file) => ({ ...present(file), created_at: file.created_at }));
-    const { page, total_pages, total_entries } = found;
-    return { data: { files, page, total_pages, total_entries } };
+    return { data: { files, ...pageOf(found) } };
   },
 });
 
@@ -170,11 +176,11 @@ const listUploads = defineTool({
     ...pageOutput,
   }),
   async run(query, { api }) {
-    const { data, page, total_pages, total_entries } = await api<UploadPage>('GET', '/api/v1/uploads', { query });
-    const uploads = data.map(({ id, filename, content_type, offset, length, expires_at }) => {
+    const found = await api<Page<Upload>>('GET', '/api/v1/uploads', { query });
+    const uploads = found.data.map(({ id, filename, content_type, offset, length, expires_at }) => {
       return { upload: id, filename, content_type, stored: offset, size: length, expires_at };
     });
-    return { data: { uploads, page, total_pages, total_entries } };
+    return { data: { uploads, ...pageOf(found) } };
   },
 });
 

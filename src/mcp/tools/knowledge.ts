@@ -5,7 +5,9 @@ import { mapOf } from '../../lib/map-schema.ts';
 import {
   defineTool,
   optionalText,
+  type Page,
   pageInput,
+  pageOf,
   pageOutput,
   requireOneOf,
   type Tool,
@@ -14,7 +16,6 @@ import {
   truncateText,
 } from '../tool.ts';
 
-type Page<T> = { data: T[]; page: number; total_pages: number; total_entries: number };
 type Source = { id: string; type: string; state: string; metadata: unknown } & Owners;
 type Owners = { agent?: string | null; team?: string | null; user?: string | null; org?: string | null };
 type Document = {
@@ -311,10 +312,6 @@ function nextHint(offset: number | undefined, unit: string): string {
 function ownersOf({ agent, team, user, org }: Owners): Record<string, string> {
   const given = Object.entries({ agent, team, user, org }).filter((entry): entry is [string, string] => !!entry[1]);
   return Object.fromEntries(given);
-}
-
-function pageOf({ page, total_pages, total_entries }: Page<unknown>) {
-  return { page, total_pages, total_entries };
 }
 
 export const knowledgeTools: readonly Tool[] = [searchKnowledge, listSources, listDocuments, readDocument];

@@ -1,6 +1,5 @@
 import type { Db, Statement } from '../../db/database.ts';
-import type { Caller, Scope } from '../../tenancy/caller.ts';
-import { canSeeWholeApp } from '../../tenancy/caller.ts';
+import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { inScope } from '../../tenancy/visible.ts';
 import type { InputMessage } from './input.ts';
 import { type OpenAiResponse, responseLimits } from './schema.ts';

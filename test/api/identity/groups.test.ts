@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { supplyGroup } from '../../../src/groups/service.ts';
 import { ManualClock } from '../../../src/lib/clock.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -92,18 +91,4 @@ test('a token that leaves out its groups grants none and reports it', async () =
   assert.equal((await signIn('eve', {})).groups_overage, undefined);
   const back = await signIn('eve', { groups: ['editors'] });
   assert.deepEqual([back.groups_overage, (await groupsOf(back.id)).length], [undefined, 1]);
-});
-
-test('a connector supplies groups in a namespace of its own', async () => {
-  const user = await provision.user(app);
-  const other = await provision.user(await provision.app());
-  const scope = { appId: app.app.uuid, sandboxId: app.sandboxUuid };
-  const supply = (userIds: string[]) =>
-    server.services.db.begin((tx) =>
-      supplyGroup(tx, scope, 'connector/drive', { externalId: 'staff', name: 'Staff', userIds }),
-    );
-  const id = await supply([user.uuid, other.uuid]);
-  assert.deepEqual(await groupsOf(user.id), ['connector/drive staff']);
-  assert.equal(await supply([]), id);
-  assert.deepEqual(await groupsOf(user.id), []);
 });

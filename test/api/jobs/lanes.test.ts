@@ -210,3 +210,23 @@ test('jobs whose end a lost database cannot store keep no job of another databas
   const leftOf = () => away.db`select 1 from jobs`;
   await until(async () => (await leftOf()).length === 0);
 });
+
+test('a recurring job that hangs in one database delays no recurring job of another one', async () => {
+  const away = await createTestDatabase();
+  after(() => away.drop());
+  const slots = new JobSlots(1);
+  const recurring = [{ task: 'sweep', everySeconds: 1 }];
+  const [hangs, ran, opened] = [1, 2, 3].map(() => Promise.withResolvers<void>());
+  const hang: Task = async () => {
+    hangs?.resolve();
+    await opened?.promise;
+  };
+  await start({ sweep: hang }, 1, { slots, recurring, target: away.target });
+  await hangs?.promise;
+  try {
+    await start({ sweep: async () => ran?.resolve() }, 1, { slots, recurring });
+    await ran?.promise;
+  } finally {
+    opened?.resolve();
+  }
+});

@@ -121,9 +121,36 @@ test('one sync of a source at a time; an expired one is resumed where it was, an
   );
   assert.equal((await put(first, 2, { upserts: [doc('z', 'From the dead connector.')] })).status, 409);
   assert.equal((await put(resumed, 2, { upserts: [doc('b', 'Text of b.')] })).status, 200);
-  assert.equal((await complete(resumed, { batches: 2, documents: 2 })).status, 200);
+  assert.equal((await complete(resumed, { fence: resumed.fence, batches: 2, documents: 2 })).status, 200);
   await settled(resumed);
   assert.deepEqual(await idsOf(source), ['a', 'b']);
+});
+
+test('after a sync was resumed, its first connector can neither complete nor abort it, with its fence or without', async () => {
+  for (const mode of ['full', 'changes']) {
+    const source = await newSource();
+    const first = await start(source, { mode });
+    assert.equal((await put(first, 1, { upserts: [doc('a', 'Text of a.')] })).status, 200);
+    const resumed = await start(source, { mode, take_over: true });
+    assert.equal((await put(resumed, 2, { upserts: [doc('b', 'Text of b.')] })).status, 200);
+    const counts = { batches: 2, documents: 2 };
+    const abort = (body: Json) => knowledge.send('POST', `/knowledge_syncs/${first.id}/abort`, body);
+    const refused = async (when: string) => {
+      for (const fence of [{}, { fence: first.fence }]) {
+        const words = `${mode}, ${when}, ${JSON.stringify(fence)}`;
+        assert.equal((await complete(first, { ...counts, ...fence })).status, 409, `complete: ${words}`);
+        assert.equal((await abort(fence)).status, 409, `abort: ${words}`);
+      }
+    };
+    await refused('active');
+    const fence = { fence: resumed.fence };
+    const end = () => (mode === 'full' ? complete(resumed, { ...counts, ...fence }) : abort(fence));
+    assert.equal((await end()).status, 200);
+    await refused('ended');
+    assert.equal((await end()).status, 200, 'repeated');
+    await settled(resumed);
+    assert.deepEqual(await idsOf(source), ['a', 'b']);
+  }
 });
 
 test('a connector that knows that it is the only one takes over without waiting', async () => {

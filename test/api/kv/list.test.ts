@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { firstTextAfterPrefix } from '../../../src/kv/service.ts';
+import { firstTextAfterPrefix } from '../../../src/kv/lists.ts';
 import { formatId, newUuid } from '../../../src/lib/ids.ts';
 import { asDeveloper, startKv } from '../../support/kv.ts';
 import type { ApiOptions } from '../../support/server.ts';

@@ -2576,7 +2576,7 @@ class KnowledgeSync(TypedDict):
     status: Literal["active", "expired", "completing", "succeeded", "aborted"]
     """`expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed."""
     fence: int
-    """Every batch names it. Resuming the sync changes it."""
+    """Every batch names it, and the end of a sync that was resumed. Resuming the sync changes it."""
     cursor: Optional[str]
     """Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning."""
     next_batch: int
@@ -5605,7 +5605,7 @@ class PutKnowledgeSyncBatchRequest(TypedDict):
 
 class CompleteKnowledgeSyncRequest(TypedDict):
     fence: NotRequired[int]
-    """The fence that the sync was started or resumed with."""
+    """The fence that the sync was started or resumed with. 409 if it is an old one, or if it is omitted after another connector has resumed the sync."""
     batches: int
     """The number of batches that the connector sent."""
     documents: int
@@ -5617,7 +5617,7 @@ class CompleteKnowledgeSyncRequest(TypedDict):
 
 class AbortKnowledgeSyncRequest(TypedDict):
     fence: NotRequired[int]
-    """The fence that the sync was started or resumed with."""
+    """The fence that the sync was started or resumed with. 409 if it is an old one, or if it is omitted after another connector has resumed the sync."""
 
 
 

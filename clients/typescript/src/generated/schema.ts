@@ -2174,7 +2174,7 @@ source: string;
 mode: 'full' | 'changes';
 /** `expired`: its connector has been silent for too long, so the next one resumes or replaces it. `completing`: what was sent is still being indexed. */
 status: 'active' | 'expired' | 'completing' | 'succeeded' | 'aborted';
-/** Every batch names it. Resuming the sync changes it. */
+/** Every batch names it, and the end of a sync that was resumed. Resuming the sync changes it. */
 fence: number;
 /** Of the last batch; at the start of a sync of changes, of the one before. Null: begin at the beginning. */
 cursor: string | null;
@@ -4664,7 +4664,7 @@ cursor?: string | null | undefined;
 };
 
 export type CompleteKnowledgeSyncRequest = {
-/** The fence that the sync was started or resumed with. */
+/** The fence that the sync was started or resumed with. 409 if it is an old one, or if it is omitted after another connector has resumed the sync. */
 fence?: number | undefined;
 /** The number of batches that the connector sent. */
 batches: number;
@@ -4675,7 +4675,7 @@ confirm_deletions?: boolean | undefined;
 };
 
 export type AbortKnowledgeSyncRequest = {
-/** The fence that the sync was started or resumed with. */
+/** The fence that the sync was started or resumed with. 409 if it is an old one, or if it is omitted after another connector has resumed the sync. */
 fence?: number | undefined;
 };
 

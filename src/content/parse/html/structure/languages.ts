@@ -1,5 +1,4 @@
-import type { HtmlElement } from '../tree.ts';
-import { collect } from '../tree.ts';
+import { collect, type HtmlElement } from '../tree.ts';
 
 /** How many elements around code may name its language. */
 const wrapperLevels = 6;

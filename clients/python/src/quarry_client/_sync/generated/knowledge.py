@@ -512,7 +512,7 @@ class KnowledgeOperations:
 
         :param batches: The number of batches that the connector sent.
         :param documents: The number of upserts in them.
-        :param fence: The fence that the sync was started or resumed with.
+        :param fence: The fence that the sync was started or resumed with. 409 if it is an old one, or if it is omitted after another connector has resumed the sync.
         :param confirm_deletions: Delete what was not seen even if it is more than half of the source.
         """
         response: types.KnowledgeSync = self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/complete", sync), body=given(fence=fence, batches=batches, documents=documents, confirm_deletions=confirm_deletions), keyed=True, options=options)
@@ -527,7 +527,7 @@ class KnowledgeOperations:
     ) -> types.KnowledgeSync:
         """Abort a sync.
 
-        :param fence: The fence that the sync was started or resumed with.
+        :param fence: The fence that the sync was started or resumed with. 409 if it is an old one, or if it is omitted after another connector has resumed the sync.
         """
         response: types.KnowledgeSync = self._connection.call("POST", path("/api/v1/knowledge_syncs/{}/abort", sync), body=given(fence=fence), keyed=True, options=options)
         return response

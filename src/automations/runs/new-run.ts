@@ -1,5 +1,27 @@
 import { sha256 } from '../../ledger/encoding.ts';
+import { newUuid } from '../../lib/ids.ts';
 import type { AutomationRow } from '../definitions/store.ts';
+import type { NewRun } from './store.ts';
+
+/** A run of the current version of an automation, to be inserted. */
+export function newRun(automation: AutomationRow, now: Date, more: Partial<NewRun> & { payload: unknown }): NewRun {
+  return {
+    appId: automation.appId,
+    sandboxId: automation.sandboxId,
+    id: newUuid(),
+    automationId: automation.id,
+    graphVersion: automation.graphVersion,
+    program: automation.program,
+    type: automation.type,
+    orgId: automation.orgId,
+    teamId: automation.teamId,
+    userId: automation.userId,
+    timeoutSeconds: automation.timeoutSeconds,
+    ...turnKeysOf(automation, more.payload),
+    createdAt: now,
+    ...more,
+  };
+}
 
 const keyBytes = 16;
 /** The key of a rate that counts all runs of an automation. */
@@ -9,7 +31,7 @@ const allRuns = Buffer.alloc(0);
  * The digests of the value that limits a run together with others of its automation; null without such a limit. Runs
  * whose payload does not have the value share one digest.
  */
-export function turnKeysOf(
+function turnKeysOf(
   { concurrency, rate }: Pick<AutomationRow, 'concurrency' | 'rate'>,
   payload: unknown,
 ): { concurrencyKey: Buffer | null; rateKey: Buffer | null } {

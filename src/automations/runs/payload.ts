@@ -1,0 +1,32 @@
+import { AppError, invalidField } from '../../lib/errors.ts';
+import { graphLimits } from '../definitions/graph.ts';
+import type { AutomationRow } from '../definitions/store.ts';
+import { ExpressionError, type Expressions } from '../engine/expressions.ts';
+
+const payloadBytesMax = graphLimits.outputBytesMax;
+
+/** Throws 422 if a value of a run's callers has too many bytes as JSON. */
+export function requirePayloadSize(field: string, value: unknown): void {
+  if (Buffer.byteLength(JSON.stringify(value ?? null)) > payloadBytesMax)
+    throw invalidField(field, `must be at most ${payloadBytesMax} bytes`);
+}
+
+/** Throws 422 unless the payload of an invocation has a size and a shape that the automation accepts. */
+export async function checkPayload(
+  expressions: Expressions,
+  { appId, id, inputSchema }: AutomationRow,
+  payload: unknown,
+): Promise<void> {
+  requirePayloadSize('payload', payload);
+  if (inputSchema === null) return;
+  let problems: { path: string; message: string }[];
+  try {
+    problems = await expressions.checkSchema(appId, inputSchema, payload, id);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    throw invalidField('payload', `cannot be checked: ${error.message}`);
+  }
+  if (problems.length === 0) return;
+  const fields = problems.map(({ path, message }) => ({ field: `payload${path.replaceAll('/', '.')}`, message }));
+  throw new AppError('invalid_parameters', `${fields[0]?.field}: ${fields[0]?.message}`, { fields });
+}
