@@ -79,6 +79,62 @@ test('a ruled table of a scan is a table', async () => {
   for (const cells of rows) assert.ok(markdown.includes(`| ${cells.join(' | ')} |`), markdown);
 });
 
+/** Drawing operations of a table: the rules, and the texts close to them. */
+function narrowTable(rows: string[][], top: number): string {
+  const height = 14;
+  const edges = [70];
+  for (const width of [26, 76, 46, 40]) edges.push((edges.at(-1) ?? 0) + width);
+  const bottom = top - rows.length * height;
+  return [
+    ...rows.flatMap((cells, row) =>
+      cells.map((cell, column) => line(cell, top - (row + 1) * height + 3.5, 10, (edges[column] ?? 0) + 3)),
+    ),
+    ...Array.from(
+      { length: rows.length + 1 },
+      (_, row) => `70 ${top - row * height} m ${edges.at(-1)} ${top - row * height} l S`,
+    ),
+    ...edges.map((x) => `${x} ${top} m ${x} ${bottom} l S`),
+  ].join('\n');
+}
+
+const parts = [
+  ['No.', 'Item', 'Date', 'Code'],
+  ['16', 'Returned hinge', '10/22/23', 'K45/74'],
+  ['64', 'Pending south', '12/28/24', 'X02/58'],
+  ['11', 'Harbour valve', '9/23/21', 'A80/02'],
+];
+
+function assertRows(markdown: string, rows: string[][]): void {
+  for (const cells of rows) assert.ok(markdown.includes(`| ${cells.join(' | ')} |`), markdown);
+}
+
+test('the cells of a scanned table whose texts almost touch its rules keep their slashes', async () => {
+  const table = bookOf([`${line(sentence, 740)}\n${narrowTable(parts, 690)}`]);
+  const clean = await parse(await makeScan(table, undefined, 1));
+  assertRows(clean.markdown, parts);
+  assert.ok(clean.markdown.includes(sentence), clean.markdown);
+  assertRows((await parse(await makeScan(table, noisy, 1))).markdown, [parts[2] ?? []]);
+});
+
+test('white text in the dark header of a scanned table is read', async () => {
+  const dark = '0.2 g 70 676 188 14 re f 0 g';
+  const head = `1 g\n${narrowTable(parts, 690).split('\n').slice(0, 4).join('\n')}\n0 g`;
+  const table = [line(sentence, 740), dark, narrowTable(parts, 690), head].join('\n');
+  const { markdown } = await parse(bookOf([await drawPicture(table)]));
+  assertRows(markdown, parts);
+});
+
+test('a scanned table whose cells have boxes of their own is a table', async () => {
+  const boxes = parts.flatMap((cells, row) =>
+    cells.map((cell, column) => {
+      const [x, y] = [70 + column * 95, 660 - row * 18];
+      return `${line(cell, y + 4, 10, x + 3)}\n${x} ${y} 93.5 16.5 re S`;
+    }),
+  );
+  const { markdown } = await parse(bookOf([await drawPicture(`${line(sentence, 740)}\n${boxes.join('\n')}`)]));
+  assertRows(markdown, parts);
+});
+
 test('pictures of every common format are documents of one page', async () => {
   const picture = await drawPicture(letter, 130);
   const files: [string, Uint8Array][] = [

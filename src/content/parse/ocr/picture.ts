@@ -1,6 +1,5 @@
 import { boundPicture } from '../../picture/bounds.ts';
 import { parseLimits } from '../limits.ts';
-import { buildSegments } from '../pdf/lines.ts';
 import { buildPage, writePages } from '../pdf/write-pages.ts';
 import { type Reading, Unfinished } from '../reading.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
@@ -24,6 +23,6 @@ export async function parsePicture(bytes: Uint8Array, reading: Reading): Promise
   const drawn = readPicture(engine, picture, assumedDotsPerInch);
   if (drawn.characters === 0) throw failed('No text could be recognised in the picture.');
   reading.recognised.push({ page: 1, confidence: drawn.confidence, characters: drawn.characters });
-  const markdown = writePages([buildPage(1, { ...drawn, segments: buildSegments(drawn.glyphs), tree: [] }, false)]);
+  const markdown = writePages([buildPage(1, { ...drawn, tree: [] }, false)]);
   return { kind: 'image', pages: 1, markdown, ...reading.report() };
 }

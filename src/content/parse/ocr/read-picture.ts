@@ -1,5 +1,7 @@
 import { rightToLeft } from '../pdf/characters.ts';
 import type { Glyph, Rule, TextStyle } from '../pdf/glyph.ts';
+import { buildSegments, type Segment } from '../pdf/lines.ts';
+import { clearTables, splitByCells } from './cells.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';
@@ -8,7 +10,7 @@ import { findRules } from './rules.ts';
 type RecognisedPage = {
   width: number;
   height: number;
-  glyphs: Glyph[];
+  segments: Segment[];
   rules: Rule[];
   /** The engine's mean confidence in the characters, from 0 to 1; 0 without any text. */
   confidence: number;
@@ -25,19 +27,20 @@ const ascentShare = 0.8;
 export function readPicture(engine: TesseractEngine, picture: GreyImage, dotsPerInch: number): RecognisedPage {
   const image = prepareForRecognition(picture);
   const scale = 72 / dotsPerInch;
-  const lines = engine
-    .recognise(image, dotsPerInch)
-    .map((line) => ({ ...line, words: line.words.filter(isText) }))
-    .filter((line) => line.words.length > 0);
-  const rules = findRules(image).filter((rule) => !lines.some((line) => isPartOfText(rule, line)));
+  const drawn = findRules(image);
+  const tables = clearTables(image, drawn, dotsPerInch);
+  const parts = splitByCells(readable(engine.recognise(image, dotsPerInch)), tables.cells);
+  const lines = parts.flat();
+  const rules = drawn.filter((rule) => tables.rules.has(rule) || !lines.some((line) => isPartOfText(rule, line)));
   const sizes = evenSizes(lines.map((line) => [sizeOf(line) * scale, charactersOf(line)]));
+  const glyphs = new Map(lines.map((line, index) => [line, lineGlyphs(line, sizes[index] ?? 10, scale)]));
   const words = lines.flatMap((line) => line.words);
   const characters = lines.reduce((sum, line) => sum + charactersOf(line), 0);
   const certain = words.reduce((sum, word) => sum + word.confidence * word.text.length, 0);
   return {
     width: image.width * scale,
     height: image.height * scale,
-    glyphs: lines.flatMap((line, index) => lineGlyphs(line, sizes[index] ?? 10, scale)),
+    segments: parts.flatMap((part) => buildSegments(part.flatMap((line) => glyphs.get(line) ?? []))),
     rules: rules.map((rule) => ({
       left: rule.left * scale,
       right: rule.right * scale,
@@ -47,6 +50,10 @@ export function readPicture(engine: TesseractEngine, picture: GreyImage, dotsPer
     confidence: characters === 0 ? 0 : certain / characters / 100,
     characters,
   };
+}
+
+function readable(lines: OcrLine[]): OcrLine[] {
+  return lines.map((line) => ({ ...line, words: line.words.filter(isText) })).filter((line) => line.words.length > 0);
 }
 
 function isText(word: OcrLine['words'][number]): boolean {

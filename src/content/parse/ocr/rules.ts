@@ -6,6 +6,14 @@ const lengthMin = 1 / 30;
 const thicknessMax = 1 / 250;
 /** The number of light pixels that do not end a line, because scans have gaps. */
 const gapPixelsMax = 2;
+/** An upright line may consist of parts this long, as between the rows of a table whose cells have boxes of their own. */
+const uprightPieceMin = 1 / 60;
+/** The gap between two such parts. */
+const pieceGapMax = 1 / 200;
+/** The width of the narrowest area of colour whose upper and lower edges are lines, such as the header of a table. */
+const areaWidthMin = 1 / 6;
+/** The share of an upright bar that continues in the next column. Otherwise an area would take the lines below it. */
+const uprightSharedMin = 0.5;
 const rulesMax = 2_000;
 
 type Run = { from: number; to: number; first: number; last: number };
@@ -16,20 +24,39 @@ export function findRules(image: GreyImage): Rule[] {
   const dark = darkBelow(image);
   const { pixels } = image;
   const isDark = (x: number, y: number): boolean => (pixels[y * width + x] ?? 255) < dark;
-  const level = collectRuns(height, width, lengthMin * width, thicknessMax * width, (line, at) => isDark(at, line));
-  const upright = collectRuns(width, height, lengthMin * width, thicknessMax * width, (line, at) => isDark(line, at));
+  const bars = collectRuns(height, width, lengthMin * width, 0, (line, at) => isDark(at, line));
+  const pieces = collectRuns(width, height, uprightPieceMin * width, uprightSharedMin, (line, at) => isDark(line, at));
+  const [thickMax, gapMax, runMin] = [thicknessMax * width, pieceGapMax * width, lengthMin * width];
+  const level = joinRuns(
+    bars.flatMap((bar) => linesOf(bar, thickMax, areaWidthMin * width)),
+    gapMax,
+  );
+  const upright = joinRuns(
+    pieces.filter((bar) => bar.last - bar.first < thickMax),
+    gapMax,
+  ).filter(({ from, to }) => to - from >= runMin);
   return [
     ...level.map(({ from, to, first, last }) => ({ left: from, right: to, top: first, bottom: last + 1 })),
     ...upright.map(({ from, to, first, last }) => ({ left: first, right: last + 1, top: from, bottom: to })),
   ].slice(0, rulesMax);
 }
 
-/** Joins the dark runs of neighbouring rows (or columns) into bars, and keeps the thin ones. */
+/** The line that a bar is, or the edges of an area of colour. */
+function linesOf(bar: Run, thickMax: number, widthMin: number): Run[] {
+  if (bar.last - bar.first < thickMax) return [bar];
+  if (bar.to - bar.from < widthMin) return [];
+  return [
+    { ...bar, last: bar.first },
+    { ...bar, first: bar.last },
+  ];
+}
+
+/** Joins the dark runs of neighbouring rows (or columns) into bars. */
 function collectRuns(
   lines: number,
   length: number,
   runMin: number,
-  thickMax: number,
+  sharedMin: number,
   isDark: (line: number, at: number) => boolean,
 ): Run[] {
   const bars: Run[] = [];
@@ -37,7 +64,7 @@ function collectRuns(
   for (let line = 0; line < lines; line++) {
     const next: Run[] = [];
     for (const [from, to] of runsOf(line, length, runMin, isDark)) {
-      const bar = open.find((one) => from < one.to && to > one.from);
+      const bar = open.find((one) => sharedBy(one, from, to) > sharedMin);
       if (!bar) {
         const bar = { from, to, first: line, last: line };
         bars.push(bar);
@@ -51,7 +78,31 @@ function collectRuns(
     }
     open = next;
   }
-  return bars.filter(({ first, last }) => last - first < thickMax);
+  return bars;
+}
+
+/** The share of the longer one that a bar and a run have in common. */
+function sharedBy(bar: Run, from: number, to: number): number {
+  return (Math.min(bar.to, to) - Math.max(bar.from, from)) / Math.max(to - from, bar.to - bar.from);
+}
+
+/** Joins bars that continue each other. */
+function joinRuns(bars: Run[], gapMax: number): Run[] {
+  const joined: Run[] = [];
+  let open: Run[] = [];
+  for (const bar of bars.sort((a, b) => a.from - b.from)) {
+    open = open.filter((one) => one.to >= bar.from - gapMax);
+    const before = open.find((one) => bar.first <= one.last + 1 && bar.last >= one.first - 1);
+    if (!before) {
+      joined.push(bar);
+      open.push(bar);
+      continue;
+    }
+    before.to = Math.max(before.to, bar.to);
+    before.first = Math.min(before.first, bar.first);
+    before.last = Math.max(before.last, bar.last);
+  }
+  return joined;
 }
 
 function* runsOf(

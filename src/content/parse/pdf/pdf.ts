@@ -105,7 +105,7 @@ function recognisePage(
   const drawn = readPicture(engine, image.picture, image.dotsPerInch);
   if (drawn.characters === 0) return undefined;
   reading.recognised.push({ page: index + 1, confidence: drawn.confidence, characters: drawn.characters });
-  return buildPage(index + 1, { ...drawn, segments: buildSegments(drawn.glyphs), tree: [] }, false);
+  return buildPage(index + 1, { ...drawn, tree: [] }, false);
 }
 
 /** Without an OCR engine, a file of nothing but pictures is refused. */

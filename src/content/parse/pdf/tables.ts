@@ -1,49 +1,18 @@
 import type { Rule } from './glyph.ts';
+import { type Bar, findBars, findGrids, type Grid, mergeCells, touch } from './grids.ts';
 import { joinSegments, type Line, type Segment, sameBaseline } from './lines.ts';
 
 export type PdfTable = { rows: string[][]; left: number; right: number; top: number; bottom: number };
 type FlowItem = { kind: 'line'; line: Line } | { kind: 'table'; table: PdfTable };
 
-type Bar = { at: number; from: number; to: number };
 type Interval = { left: number; right: number };
-
-const barThickness = 3.5;
-const touch = 3;
-const barsMax = 4_000;
-const crossingsMax = 400_000;
 
 /** Finds tables in a page's lines: first ruled ones, then those whose cells merely align. Order is kept. */
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
-  const { horizontal, vertical } = bars(rules);
+  const { horizontal, vertical } = findBars(rules);
   const items = ruledTables(lines, horizontal, vertical);
   return alignedTables(items, horizontal);
 }
-
-function bars(rules: Rule[]): { horizontal: Bar[]; vertical: Bar[] } {
-  const horizontal: Bar[] = [];
-  const vertical: Bar[] = [];
-  for (const rule of rules.slice(0, barsMax)) {
-    const width = rule.right - rule.left;
-    const height = rule.bottom - rule.top;
-    if (height <= barThickness && width > 8)
-      horizontal.push({ at: (rule.top + rule.bottom) / 2, from: rule.left, to: rule.right });
-    else if (width <= barThickness && height > 5)
-      vertical.push({ at: (rule.left + rule.right) / 2, from: rule.top, to: rule.bottom });
-    else if (width > 8 && height > 5) {
-      horizontal.push(
-        { at: rule.top, from: rule.left, to: rule.right },
-        { at: rule.bottom, from: rule.left, to: rule.right },
-      );
-      vertical.push(
-        { at: rule.left, from: rule.top, to: rule.bottom },
-        { at: rule.right, from: rule.top, to: rule.bottom },
-      );
-    }
-  }
-  return { horizontal, vertical };
-}
-
-type Grid = { xs: number[]; ys: number[]; horizontal: Bar[]; vertical: Bar[] };
 
 function ruledTables(lines: Line[], horizontal: Bar[], vertical: Bar[]): FlowItem[] {
   const grids = findGrids(horizontal, vertical);
@@ -87,52 +56,6 @@ function linesOf(segments: Segment[]): Line[] {
     else lines.push([segment]);
   }
   return lines.map(joinSegments);
-}
-
-/** Groups of crossing bars that form at least two columns and two rows, or a box of them. */
-function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
-  if (horizontal.length < 2 || vertical.length < 2 || horizontal.length * vertical.length > crossingsMax) return [];
-  const parents = new Map<Bar, Bar>();
-  const root = (bar: Bar): Bar => {
-    let current = bar;
-    for (let parent = parents.get(current); parent && parent !== current; parent = parents.get(current))
-      current = parent;
-    if (current !== bar) parents.set(bar, current);
-    return current;
-  };
-  for (const across of horizontal)
-    for (const down of vertical) {
-      const crosses =
-        down.at >= across.from - touch &&
-        down.at <= across.to + touch &&
-        across.at >= down.from - touch &&
-        across.at <= down.to + touch;
-      if (crosses) parents.set(root(across), root(down));
-    }
-  const groups = new Map<Bar, { horizontal: Bar[]; vertical: Bar[] }>();
-  const groupOf = (bar: Bar): { horizontal: Bar[]; vertical: Bar[] } => {
-    const key = root(bar);
-    const group = groups.get(key) ?? { horizontal: [], vertical: [] };
-    groups.set(key, group);
-    return group;
-  };
-  for (const bar of horizontal) groupOf(bar).horizontal.push(bar);
-  for (const bar of vertical) groupOf(bar).vertical.push(bar);
-  return [...groups.values()]
-    .map((group) => ({
-      ...group,
-      xs: distinct(group.vertical.map((bar) => bar.at)),
-      ys: distinct(group.horizontal.map((bar) => bar.at)),
-    }))
-    .filter((grid) => grid.xs.length >= 3 && grid.ys.length >= 3 && grid.xs.length <= 60 && grid.ys.length <= 400);
-}
-
-/** Merges values that are close together. */
-function distinct(values: number[]): number[] {
-  const sorted = [...values].sort((a, b) => a - b);
-  const kept: number[] = [];
-  for (const value of sorted) if (kept.length === 0 || value - (kept.at(-1) ?? 0) > touch * 1.5) kept.push(value);
-  return kept;
 }
 
 function holds(grid: Grid, line: Line): boolean {
@@ -184,29 +107,6 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
     top: ys[0] ?? 0,
     bottom: ys.at(-1) ?? 0,
   };
-}
-
-function mergeCells(grid: Grid, columns: number, rows: number): number[] {
-  const owner = Array.from({ length: columns * rows }, (_, index) => index);
-  const find = (index: number): number => {
-    let current = index;
-    while (owner[current] !== undefined && owner[current] !== current) current = owner[current] ?? current;
-    return current;
-  };
-  const covered = (list: Bar[], at: number, from: number, to: number): boolean =>
-    list.some(
-      (bar) =>
-        Math.abs(bar.at - at) <= touch && bar.from <= from + (to - from) * 0.35 && bar.to >= to - (to - from) * 0.35,
-    );
-  for (let y = 0; y < rows; y++)
-    for (let x = 0; x < columns; x++) {
-      const [left = 0, right = 0, top = 0, bottom = 0] = [grid.xs[x], grid.xs[x + 1], grid.ys[y], grid.ys[y + 1]];
-      if (x + 1 < columns && !covered(grid.vertical, right, top, bottom))
-        owner[find(y * columns + x + 1)] = find(y * columns + x);
-      if (y + 1 < rows && !covered(grid.horizontal, bottom, left, right))
-        owner[find((y + 1) * columns + x)] = find(y * columns + x);
-    }
-  return owner.map((_, index) => find(index));
 }
 
 function slot(edges: number[], value: number): number {
