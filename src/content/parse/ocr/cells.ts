@@ -1,33 +1,50 @@
 import type { Rule } from '../pdf/glyph.ts';
-import { findRuledCells } from '../pdf/grids.ts';
-import type { OcrLine } from './engine.ts';
+import { findRuledTables } from '../pdf/grids.ts';
+import type { OcrLine, TesseractEngine } from './engine.ts';
 import { darkBelow, type GreyImage } from './image.ts';
 
 /** A larger cell is a box around a part of the page, which may have columns of its own. */
 const cellShareMax = 1 / 8;
+/** The tables of a page that are recognised by themselves, because each takes time of its own. */
+const tablesMax = 50;
+/** Tesseract misreads characters at the edge of a picture. */
+const marginPixels = 12;
 /** The blurred edge of a rule. */
 const edgePixels = 2;
 /** How far the rules of a cell may be from its edge, in points. Double rules have it in their middle. */
 const edgePointsMax = 3;
 const white = 255;
 
-type ScannedTables = { cells: Rule[]; rules: Set<Rule> };
+type ScannedTables = { cells: Rule[]; lines: OcrLine[]; rules: Set<Rule> };
 
 /**
- * Finds the ruled tables of a scan and makes their rules white in the picture: otherwise a rule becomes
- * a letter.
+ * Recognises the ruled tables of a scan, each by itself and without its rules: otherwise a rule becomes a letter, and
+ * the engine takes columns of cells for columns of text. Makes the tables white in the picture.
  */
-export function clearTables(image: GreyImage, rules: Rule[], dotsPerInch: number): ScannedTables {
+export function takeTables(
+  engine: TesseractEngine,
+  image: GreyImage,
+  rules: Rule[],
+  dotsPerInch: number,
+): ScannedTables {
   const scale = 72 / dotsPerInch;
   const areaMax = image.width * image.height * cellShareMax;
-  const cells = findRuledCells(rules.map((rule) => scaleBox(rule, scale)))
-    .map((cell) => roundBox(scaleBox(cell, 1 / scale)))
-    .filter((cell) => areaOf(cell) < areaMax);
+  const tables = findRuledTables(rules.map((rule) => scaleBox(rule, scale)))
+    .map((cells) => cells.map((cell) => roundBox(scaleBox(cell, 1 / scale))).filter((cell) => areaOf(cell) < areaMax))
+    .filter((cells) => cells.length > 0)
+    .slice(0, tablesMax);
+  const cells = tables.flat();
   const edges = rules.filter((rule) => cells.some((cell) => isEdge(rule, cell, edgePointsMax / scale)));
   const dark = darkBelow(image);
   for (const cell of cells) if (isReversed(image, cell, dark)) reverse(image, cell);
   for (const rule of edges) clear(image, widen(rule, edgePixels));
-  return { cells, rules: new Set(edges) };
+  const lines = tables.flatMap((table) => {
+    const box = boxOf(table);
+    const found = engine.recognise(crop(image, box), dotsPerInch, 'table');
+    for (const cell of table) clear(image, cell);
+    return found.map((line) => moveLine(line, box.left - marginPixels, box.top - marginPixels));
+  });
+  return { cells, lines, rules: new Set(edges) };
 }
 
 /** The lines outside tables, then those of each cell, because a recognised line goes through all cells of a row. */
@@ -90,4 +107,34 @@ function isReversed({ width, pixels }: GreyImage, { left, right, top, bottom }: 
 function reverse({ width, pixels }: GreyImage, { left, right, top, bottom }: Rule): void {
   for (let y = top; y < bottom; y++)
     for (let x = left; x < right; x++) pixels[y * width + x] = white - (pixels[y * width + x] ?? white);
+}
+
+function boxOf(cells: Rule[]): Rule {
+  return {
+    left: Math.min(...cells.map(({ left }) => left)),
+    right: Math.max(...cells.map(({ right }) => right)),
+    top: Math.min(...cells.map(({ top }) => top)),
+    bottom: Math.max(...cells.map(({ bottom }) => bottom)),
+  };
+}
+
+function crop({ width: from, pixels }: GreyImage, box: Rule): GreyImage {
+  const [width, height] = [box.right - box.left + 2 * marginPixels, box.bottom - box.top + 2 * marginPixels];
+  const picture = { width, height, pixels: new Uint8Array(width * height).fill(white) };
+  for (let y = box.top; y < box.bottom; y++)
+    picture.pixels.set(
+      pixels.subarray(y * from + box.left, y * from + box.right),
+      (y - box.top + marginPixels) * width + marginPixels,
+    );
+  return picture;
+}
+
+function moveLine(line: OcrLine, x: number, y: number): OcrLine {
+  const move = (box: OcrLine['bbox']) => ({ x0: box.x0 + x, y0: box.y0 + y, x1: box.x1 + x, y1: box.y1 + y });
+  return {
+    ...line,
+    bbox: move(line.bbox),
+    baseline: move(line.baseline),
+    words: line.words.map((word) => ({ ...word, bbox: move(word.bbox) })),
+  };
 }

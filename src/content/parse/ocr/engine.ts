@@ -36,8 +36,8 @@ declare const WebAssembly: {
   instantiate(bytes: Uint8Array, imports: object): Promise<{ instance: WasmInstance; module: unknown }>;
 };
 
-/** Page segmentation mode 3, which finds columns and blocks. The library's default reads the page as one block. */
-const wholePage = '3';
+/** Page segmentation modes of Tesseract: 3 finds columns and blocks, 6 reads lines through the whole width. */
+const layouts = { page: '3', table: '6' };
 /** Engine mode 1: the neural network, the only engine in this build. */
 const neural = 1;
 const inputFile = '/input';
@@ -78,7 +78,6 @@ async function createEngine(settings: OcrSettings, languages: string): Promise<T
   const api = new tesseract.TessBaseAPI();
   if (api.Init('/', languages, neural) !== 0) throw new Error(`The OCR data of ${languages} cannot be read.`);
   for (const language of settings.languages) tesseract.FS.unlink(`/${language}.traineddata`);
-  api.SetVariable('tessedit_pageseg_mode', wholePage);
   return new TesseractEngine(tesseract, api, memory);
 }
 
@@ -99,7 +98,8 @@ export class TesseractEngine {
   }
 
   /** The lines of text in a picture, in reading order. */
-  recognise(image: GreyImage, dotsPerInch: number): OcrLine[] {
+  recognise(image: GreyImage, dotsPerInch: number, layout: keyof typeof layouts = 'page'): OcrLine[] {
+    this.#api.SetVariable('tessedit_pageseg_mode', layouts[layout]);
     this.#setImage(encodePgm(image));
     this.#api.SetVariable('user_defined_dpi', String(dotsPerInch));
     try {

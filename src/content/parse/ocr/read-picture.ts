@@ -1,7 +1,7 @@
 import { rightToLeft } from '../pdf/characters.ts';
 import type { Glyph, Rule, TextStyle } from '../pdf/glyph.ts';
 import { buildSegments, type Segment } from '../pdf/lines.ts';
-import { clearTables, splitByCells } from './cells.ts';
+import { splitByCells, takeTables } from './cells.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
 import { findRules } from './rules.ts';
@@ -28,8 +28,9 @@ export function readPicture(engine: TesseractEngine, picture: GreyImage, dotsPer
   const image = prepareForRecognition(picture);
   const scale = 72 / dotsPerInch;
   const drawn = findRules(image);
-  const tables = clearTables(image, drawn, dotsPerInch);
-  const parts = splitByCells(readable(engine.recognise(image, dotsPerInch)), tables.cells);
+  const tables = takeTables(engine, image, drawn, dotsPerInch);
+  const around = readable(engine.recognise(image, dotsPerInch));
+  const parts = [around, ...splitByCells(readable(tables.lines), tables.cells)];
   const lines = parts.flat();
   const rules = drawn.filter((rule) => tables.rules.has(rule) || !lines.some((line) => isPartOfText(rule, line)));
   const sizes = evenSizes(lines.map((line) => [sizeOf(line) * scale, charactersOf(line)]));

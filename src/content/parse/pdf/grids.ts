@@ -11,11 +11,11 @@ const crossingsMax = 400_000;
 /** The share of a table's height that the rules between two columns have at least. */
 const columnShareMin = 0.6;
 
-/** The cells of ruled tables, as boxes between the middles of their rules. Cells without a rule between them are one. */
-export function findRuledCells(rules: Rule[]): Rule[] {
+/** The cells of each ruled table, as boxes between the middles of rules. Cells without a rule between them are one. */
+export function findRuledTables(rules: Rule[]): Rule[][] {
   const { horizontal, vertical } = findBars(rules);
   const grids = findGrids(horizontal, vertical).filter(hasWholeColumns);
-  return grids.flatMap((grid) => {
+  return grids.map((grid) => {
     const { xs, ys } = grid;
     const columns = xs.length - 1;
     const cells = new Map<number, Rule>();
