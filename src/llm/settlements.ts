@@ -45,6 +45,7 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }) {
   async function repeat(): Promise<void> {
     const given = waiting;
     waiting = [];
+    const failed: Waiting[] = [];
     let isDown = false;
     for (const each of given) {
       if (isDown) waiting.push(each);
@@ -53,10 +54,12 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }) {
           await each.run();
         } catch (error) {
           isDown = isDatabaseUnavailable(error);
-          if (mayPass(error) && ++each.tries < triesMax) waiting.push(each);
+          if (mayPass(error) && ++each.tries < triesMax) failed.push(each);
           else log.error({ err: error }, 'The use of a model cannot be written: it stays reserved');
         }
     }
+    // The next attempt begins with another one: this one may fail for a reason of its own.
+    waiting.push(...failed);
     isScheduled = false;
     pause = isDown ? Math.min(2 * pause, pauseMs.last) : pauseMs.first;
     if (waiting.length > 0) repeatLater();
