@@ -10,7 +10,8 @@ import { type Credential, requirePerson } from '../../tenancy/credential.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import { requireRoom } from '../../tenancy/room.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import { ExpressionError, type Expressions } from '../engine/expressions.ts';
+import type { Expressions } from '../engine/expressions.ts';
+import { requireShape } from '../runs/payload.ts';
 import * as runStore from '../runs/store.ts';
 import { readLinkToken, writeLinkToken } from './links.ts';
 import { announceApproval } from './request.ts';
@@ -34,16 +35,8 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
   async function checkData(approval: ApprovalRow, data: unknown): Promise<void> {
     if (Buffer.byteLength(JSON.stringify(data ?? null)) > answerBytesMax)
       throw invalidField('data', `must be at most ${answerBytesMax} bytes`);
-    let problems: { path: string; message: string }[];
-    try {
-      problems = await expressions.checkSchema(approval.appId, approval.form, data, approval.automationId);
-    } catch (error) {
-      if (!(error instanceof ExpressionError)) throw error;
-      throw invalidField('data', `cannot be checked: ${error.message}`);
-    }
-    if (problems.length === 0) return;
-    const fields = problems.map(({ path, message }) => ({ field: `data${path.replaceAll('/', '.')}`, message }));
-    throw new AppError('invalid_parameters', `${fields[0]?.field}: ${fields[0]?.message}`, { fields });
+    const automation = { appId: approval.appId, id: approval.automationId };
+    await requireShape(expressions, automation, approval.form, 'data', data);
   }
 
   /**

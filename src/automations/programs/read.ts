@@ -8,7 +8,7 @@ import type { ProgramJournal } from './journal.ts';
 import { listPage, type PageRow } from './pages.ts';
 import * as store from './store.ts';
 
-/** A part of a journal; with a cursor if it goes on. */
+/** A part of a journal. `cursor` reads the next part, and is omitted in the last one. */
 export type JournalPart = { entries: PageRow[]; cursor?: string };
 
 export async function readPart(db: Db, secrets: Secrets, run: runStore.RunRow, after: number): Promise<JournalPart> {

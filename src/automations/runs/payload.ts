@@ -18,15 +18,25 @@ export async function checkPayload(
   payload: unknown,
 ): Promise<void> {
   requirePayloadSize('payload', payload);
-  if (inputSchema === null) return;
+  if (inputSchema !== null) await requireShape(expressions, { appId, id }, inputSchema, 'payload', payload);
+}
+
+/** Throws 422 unless the value of a field fits a schema of the automation. */
+export async function requireShape(
+  expressions: Expressions,
+  automation: { appId: string; id: string },
+  schema: unknown,
+  field: string,
+  value: unknown,
+): Promise<void> {
   let problems: { path: string; message: string }[];
   try {
-    problems = await expressions.checkSchema(appId, inputSchema, payload, id);
+    problems = await expressions.checkSchema(automation.appId, schema, value, automation.id);
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;
-    throw invalidField('payload', `cannot be checked: ${error.message}`);
+    throw invalidField(field, `cannot be checked: ${error.message}`);
   }
   if (problems.length === 0) return;
-  const fields = problems.map(({ path, message }) => ({ field: `payload${path.replaceAll('/', '.')}`, message }));
+  const fields = problems.map(({ path, message }) => ({ field: `${field}${path.replaceAll('/', '.')}`, message }));
   throw new AppError('invalid_parameters', `${fields[0]?.field}: ${fields[0]?.message}`, { fields });
 }
