@@ -100,6 +100,8 @@ export function worker(
         if (!claimed) continue;
         const done: Promise<void> = execute(claimed).finally(() => active.delete(done));
         active.add(done);
+        // The run's first entries go before the next claim.
+        await pause(0, stopping.signal);
       } catch (error) {
         if (stopping.signal.aborted) break;
         onError(error);

@@ -14,7 +14,7 @@ import { nodeErrorOf } from '../nodes/errors.ts';
 import { loadRunCaller } from '../runs/identity.ts';
 import type { RunStarts } from '../runs/start.ts';
 import * as runStore from '../runs/store.ts';
-import { claimLost, release, renew } from './claims.ts';
+import { claimLost, isOfServer, release, renew } from './claims.ts';
 import type { ProgramChange, ProgramJournal } from './journal.ts';
 import { listServerEntries, type PageRow } from './pages.ts';
 import type { WorkBatch, WorkerEntry } from './schema.ts';
@@ -64,9 +64,9 @@ export function createAppending(deps: AppendDeps) {
       return { ...written, commandIds, sequence: change.state.sequence, leaseUntil: change.work.leaseUntil };
     });
     if (outcome === undefined) throw claimLost();
-    const entries =
-      outcome.sequence === batch.after_sequence ? [] : await listServerEntries(db, secrets, run, batch.after_sequence);
-    return { ...outcome, entries };
+    const { isAlone, ...appended } = outcome;
+    const entries = isAlone ? [] : await listServerEntries(db, secrets, run, batch.after_sequence);
+    return { ...appended, entries };
   }
 
   return {
@@ -137,21 +137,24 @@ async function prepareAsk(deps: AppendDeps, row: runStore.WorkRow, entry: Worker
   return { approval: { ...(await prepareApproval(deps, row, finder, place, { question, ...more })), expiresAt } };
 }
 
-/** Applies a batch, unless it was applied before or the run has ended. */
+/**
+ * Applies a batch, unless it was applied before or the run has ended. `isAlone`: the server has added nothing since the
+ * batch's `after_sequence`.
+ */
 async function applyBatch(
   change: ProgramChange,
   batch: Batch,
   by: { claim: string; digest: Buffer; prepared: Map<number, PreparedStep> },
-): Promise<{ ended: boolean }> {
+): Promise<{ ended: boolean; isAlone: boolean }> {
   const { work, state } = change;
   if (work.claim !== by.claim) throw claimLost();
   change.isByHolder = true;
   if (work.batchAfter === batch.after_sequence && work.batchDigest?.equals(by.digest)) {
     if (!change.hasEnded && work.leaseUntil !== null) renew(change);
     work.seen = state.sequence;
-    return { ended: state.status === 'cancelled' };
+    return { ended: state.status === 'cancelled', isAlone: false };
   }
-  if (change.hasEnded) return { ended: true };
+  if (change.hasEnded) return { ended: true, isAlone: false };
   if (work.leaseUntil === null) throw claimLost();
   const isEmpty = batch.entries.length === 0 && batch.release === undefined;
   if (isEmpty ? batch.after_sequence > work.seen : batch.after_sequence !== work.seen)
@@ -159,11 +162,11 @@ async function applyBatch(
       details: { sequence: work.seen },
     });
   renew(change);
+  const unseen = state.sequence > batch.after_sequence;
   if (isEmpty) {
     work.seen = state.sequence;
-    return { ended: false };
+    return { ended: false, isAlone: !unseen };
   }
-  const unseen = state.sequence > batch.after_sequence;
   for (const [index, entry] of batch.entries.entries())
     await addWorkerEntry(change, entry, index, by.prepared.get(index));
   const endsItself = change.hasEnded;
@@ -174,5 +177,5 @@ async function applyBatch(
   if (batch.release?.workflow_changed === undefined) Object.assign(work, { wakes: 0, wakeAfter: null });
   if (endsItself || change.hasEnded) work.leaseUntil = null;
   else if (batch.release !== undefined) await release(change, batch.release, unseen);
-  return { ended: change.hasEnded && !endsItself };
+  return { ended: change.hasEnded && !endsItself, isAlone: !unseen && !change.drafts.some(isOfServer) };
 }

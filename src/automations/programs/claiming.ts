@@ -107,6 +107,9 @@ export function createClaiming(deps: ClaimingDeps) {
 }
 
 async function describe({ db, secrets }: ClaimingDeps, key: RunKey, held: HeldClaim): Promise<Claimed> {
-  const run = found(await runStore.findRun(db, key.appId, key.id));
-  return { run, ...held, ...(await readPart(db, secrets, run, 0)) };
+  const [run, part] = await Promise.all([
+    runStore.findRun(db, key.appId, key.id),
+    readPart(db, secrets, { ...key, sequence: held.sequence }, 0),
+  ]);
+  return { run: found(run), ...held, ...part };
 }

@@ -1,6 +1,7 @@
 import { AppError } from '../../lib/errors.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { draftEntry } from '../engine/draft-entries.ts';
+import type { DraftEntry } from '../engine/journal.ts';
 import * as turns from '../runs/turn-store.ts';
 import type { ProgramChange } from './journal.ts';
 import type { WorkBatch } from './schema.ts';
@@ -14,7 +15,8 @@ const refusedVersionsMax = 20;
 
 /** What a claim asks for. `fits`: whatever versions of the code the run has refused. */
 type ClaimInput = { code_version: string; lease_seconds: number; fits?: boolean };
-export type HeldClaim = { claim: string; leaseUntil: Date };
+/** `sequence`: the last entry that the holder reads with the claim. */
+export type HeldClaim = { claim: string; leaseUntil: Date; sequence: number };
 
 /** Claims the run in this change, unless another worker was faster or the automation's limit is reached. */
 export async function claimRun(change: ProgramChange, input: ClaimInput): Promise<'lost' | 'full' | HeldClaim> {
@@ -42,7 +44,7 @@ export async function claimRun(change: ProgramChange, input: ClaimInput): Promis
     ...{ seen: state.sequence, batchAfter: null, batchDigest: null, wokenBy: null, wakeEvent: null },
   });
   if (row.workflowChanged !== null) await store.setWorkflowChanged(tx, row, null);
-  return { claim, leaseUntil: renew(change) };
+  return { claim, leaseUntil: renew(change), sequence: state.sequence };
 }
 
 /** Extends the claim. Until it expires, the run is not ready for others. */
@@ -65,9 +67,7 @@ export async function release(
   unseen: boolean,
 ): Promise<void> {
   const { work, state, tx, row, drafts } = change;
-  const isNew = drafts.some(
-    ({ record }) => isOfServer(record.environment) && record.metadata?.duration_ms !== undefined,
-  );
+  const isNew = drafts.some((draft) => isOfServer(draft) && draft.record.metadata?.duration_ms !== undefined);
   work.leaseUntil = null;
   work.readyAt = changed !== undefined || unseen || isNew || hasWork(state) ? change.now : null;
   if (changed === undefined || work.codeVersion === null) return;
@@ -75,8 +75,9 @@ export async function release(
   await store.setWorkflowChanged(tx, row, { expected: changed.expected ?? null, found: changed.found ?? null });
 }
 
-function isOfServer(environment: Record<string, unknown> | undefined): boolean {
-  return environment?.code_version === undefined;
+/** Entries of workers name the version of their code. */
+export function isOfServer({ record }: DraftEntry): boolean {
+  return (record.environment as Record<string, unknown> | undefined)?.code_version === undefined;
 }
 
 export function claimLost(): AppError {

@@ -132,19 +132,26 @@ export class ProgramJournal {
   ): Promise<T | undefined> {
     const { db } = this.#deps;
     const done = await db.begin(async (tx) => {
-      await turns.lockLimit(tx, key.appId, key.automationId);
-      if (!(await runStore.lockRun(tx, key.appId, key.id))) return undefined;
-      const [row, work] = await Promise.all([runStore.findWork(tx, key.appId, key.id), store.findWorkOf(tx, key)]);
+      // Sent at once. PostgreSQL runs them in this order.
+      const [, , row, work] = await Promise.all([
+        turns.lockLimit(tx, key.appId, key.automationId),
+        runStore.lockRun(tx, key.appId, key.id),
+        runStore.findWork(tx, key.appId, key.id),
+        store.findWorkOf(tx, key),
+      ]);
       if (!row || !work) return undefined;
       const state = await this.#load(tx, row);
       const before = JSON.stringify(work);
       const { finder } = await this.#deps.runSecrets.of(tx, row, row.secretsVersion);
       const change = new ProgramChange(tx, row, work, state, finder, this.#deps);
       const result = await apply(change);
-      await this.#write(change);
-      if (JSON.stringify(work) !== before) await store.saveWorkOf(tx, key, work);
-      if (work.readyAt !== null && work.readyAt <= change.now)
-        await announceChange(tx, readyTopic, key.appId, key.automationId);
+      if (change.hasEnded && change.drafts.length > 0) work.readyAt = null;
+      const isReady = work.readyAt !== null && work.readyAt <= change.now;
+      await Promise.all([
+        this.#write(change),
+        JSON.stringify(work) === before ? undefined : store.saveWorkOf(tx, key, work),
+        isReady ? announceChange(tx, readyTopic, key.appId, key.automationId) : undefined,
+      ]);
       return { result, state };
     });
     if (done === undefined) return undefined;
@@ -206,9 +213,8 @@ export class ProgramJournal {
     else if (change.isClaimed && !change.isByHolder) await announceChange(tx, 'run', row.appId, row.id);
   }
 
-  /** Ends what the run leaves behind: its work, its place under the automation's limit, and children that it waited for. */
-  async #end({ tx, row, work, now }: ProgramChange): Promise<void> {
-    work.readyAt = null;
+  /** Ends what the run leaves behind: its place under the automation's limit, and children that it waited for. */
+  async #end({ tx, row, now }: ProgramChange): Promise<void> {
     await turns.queueNextPending(tx, row, now);
     for (const id of await runStore.listChildRuns(tx, row)) await cancelTree(tx, this.#deps.clock, row.appId, id);
   }

@@ -11,7 +11,12 @@ import * as store from './store.ts';
 /** A part of a journal. `cursor` reads the next part, and is omitted in the last one. */
 export type JournalPart = { entries: PageRow[]; cursor?: string };
 
-export async function readPart(db: Db, secrets: Secrets, run: runStore.RunRow, after: number): Promise<JournalPart> {
+export async function readPart(
+  db: Db,
+  secrets: Secrets,
+  run: { appId: string; id: string; sequence: number },
+  after: number,
+): Promise<JournalPart> {
   const entries = await listPage(db, secrets, run, after, run.sequence);
   const last = entries.at(-1)?.sequence ?? run.sequence;
   return { entries, ...(last < run.sequence ? { cursor: writeCursor(secrets, run, last) } : {}) };

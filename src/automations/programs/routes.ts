@@ -40,7 +40,7 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
           run: presentRun(claimed.run),
           claim: formatId('claim', claimed.claim),
           lease_until: iso(claimed.leaseUntil),
-          sequence: claimed.run.sequence,
+          sequence: claimed.sequence,
           ...presentPage(claimed),
         };
       reply.code(204);
