@@ -96,10 +96,14 @@ export class Scope {
   async runSavepoint<T>(work: Work<T>): Promise<T> {
     if (this.#isOver) throw new Error('The transaction is over.');
     const name = `s${this.#depth + 1}`;
-    await this.#connection.runScript(`savepoint ${name}`);
+    // The work's first statement is sent immediately after it, and the next one after the release. Both fail only if the
+    // transaction or its session is lost, and then so does every statement behind them, and the commit.
+    const saved = this.#connection.runScript(`savepoint ${name}`);
+    saved.catch(() => {});
     try {
       const result = await new Scope(this.#connection, this.#depth + 1).run(work);
-      await this.#connection.runScript(`release savepoint ${name}`);
+      await saved;
+      this.#connection.runScript(`release savepoint ${name}`).catch(() => {});
       return result;
     } catch (error) {
       await this.#connection.runScript(`rollback to savepoint ${name}; release savepoint ${name}`);

@@ -61,10 +61,13 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       const claimed = await db.begin(async (tx) => {
         const now = clock.now();
         const terms = { now, claimedUntil: later(claimMs), expiresAt: later(keptMs) };
-        if (!(await store.claimRecord(tx, place, { claim, requestDigest: requestDigest ?? null, ...terms })))
-          return false;
-        await requireShare(tx, place);
-        return true;
+        // Sent at once: the record is counted when the usage is read.
+        const [isClaimed, usage] = await Promise.all([
+          store.claimRecord(tx, place, { claim, requestDigest: requestDigest ?? null, ...terms }),
+          store.findUsage(tx, place),
+        ]);
+        if (isClaimed) requireShare(usage, place);
+        return isClaimed;
       });
       if (claimed) return undefined;
       const found = await store.findRecord(db, place);
@@ -88,14 +91,16 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
     };
     if ((stored.body?.length ?? 0) > limits.idempotentResponseBytesMax)
       throw invalidField('idempotency-key', `the response is larger than ${limits.idempotentResponseBytesMax} bytes`);
-    if (!(await store.completeRecord(tx, place, claim, stored))) throw inProgress();
-    await requireShare(tx, place);
+    const [isCompleted, usage] = await Promise.all([
+      store.completeRecord(tx, place, claim, stored),
+      store.findUsage(tx, place),
+    ]);
+    if (!isCompleted) throw inProgress();
+    requireShare(usage, place);
   }
 
-  /** 422 if the space or the caller holds more than its share, with the record of this transaction. */
-  async function requireShare(tx: Db, place: Place): Promise<void> {
-    const { records, bytes } = await store.findUsage(tx, place);
-    const { isWholeApp } = place;
+  /** 422 if the space or the caller holds more than its share. */
+  function requireShare({ records, bytes }: store.Usage, { isWholeApp }: Place): void {
     if (!fitsShare(records, deps.recordsMax, isWholeApp) || !fitsShare(bytes, deps.bytesMax, isWholeApp))
       throw full(deps, records.ofSpace <= deps.recordsMax && bytes.ofSpace <= deps.bytesMax);
   }

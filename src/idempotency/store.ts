@@ -68,8 +68,10 @@ export async function releaseClaim(db: Db, place: Place, claim: string): Promise
     where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
 }
 
+export type Usage = { records: Holdings; bytes: Holdings };
+
 /** What the space and the caller of a record hold. */
-export async function findUsage(db: Db, place: Place): Promise<{ records: Holdings; bytes: Holdings }> {
+export async function findUsage(db: Db, place: Place): Promise<Usage> {
   const [row] = await db<{ records: number; bytes: number; ownRecords: number; ownBytes: number }[]>`
     select u.records, u.bytes, coalesce(h.records, 0) as own_records, coalesce(h.bytes, 0) as own_bytes
     from idempotency_usage u
