@@ -61,21 +61,28 @@ test('the times of runs that wait, are cancelled, moved or deleted are in the ta
 });
 
 test('waking updates the rows of runs in place, without their indexes', async () => {
-  await startWaits(10);
-  // Their earlier states leave room in their pages.
-  await server.db`vacuum automation_runs`;
-  await server.db.begin(async (tx) => {
-    const countUpdates = async () => {
-      const [row] = await tx<[{ all: number; inPlace: number }]>`
-        select n_tup_upd as all, n_tup_hot_upd as in_place from pg_stat_xact_user_tables
-        where relname = 'automation_runs'`;
-      return row;
-    };
-    const before = await countUpdates();
-    assert.equal(await wakeDueRuns(tx, inTwoHours(), 10, environment), 10);
-    const updates = await countUpdates();
-    assert.deepEqual([updates.all - before.all, updates.inPlace - before.inPlace], [10, 10]);
-  });
+  const wake = async () => {
+    await startWaits(10);
+    // Their earlier states leave room in their pages, unless another session looks at one meanwhile.
+    await server.db`vacuum automation_runs`;
+    return server.db.begin(async (tx) => {
+      const countUpdates = async () => {
+        const [row] = await tx<[{ all: number; inPlace: number }]>`
+          select n_tup_upd as all, n_tup_hot_upd as in_place from pg_stat_xact_user_tables
+          where relname = 'automation_runs'`;
+        return row;
+      };
+      const before = await countUpdates();
+      assert.equal(await wakeDueRuns(tx, inTwoHours(), 10, environment), 10);
+      const updates = await countUpdates();
+      assert.equal(updates.all - before.all, 10);
+      return updates.inPlace - before.inPlace;
+    });
+  };
+  // With a column that an index has, no update would be in place.
+  let inPlace = 0;
+  for (let tries = 0; tries < 5 && inPlace < 10; tries++) inPlace = await wake();
+  assert.equal(inPlace, 10);
 });
 
 test('a batch that is followed by others does not wait for the disk, the last one does', async () => {
