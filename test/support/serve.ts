@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { defined } from '../../src/lib/defined.ts';
 import { secondCellOf, testsCells } from './cells-of-process.ts';
 import { installCluster } from './cluster.ts';
 import { basicEnvironment } from './command.ts';
@@ -37,6 +38,8 @@ export async function startServe(
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...basicEnvironment(),
+      // Such as those of a profiler.
+      ...defined({ NODE_OPTIONS: process.env.NODE_OPTIONS }),
       HOST: '127.0.0.1',
       PORT: '0',
       QUARRY_WORKER_PORT: '0',
