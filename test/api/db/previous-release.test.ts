@@ -61,8 +61,8 @@ const flawed = [
   'a job whose subject is gone, or is of another sandbox, is not shown',
 ];
 
-test(`API tests of ${previous.version} pass on the schema of this release`, { timeout: 1_800_000 }, async () => {
-  const { code, output } = await previous.runTests(files, flawed);
+test(`API tests of ${previous.version} pass on the schema of this release`, { timeout: 1_800_000 }, async (run) => {
+  const { code, output } = await previous.runTests(files, flawed, run.signal);
   assert.equal(code, 0, output);
   assert.match(output, /ℹ pass \d{2,}|# pass \d{2,}/);
 });

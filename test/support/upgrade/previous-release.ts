@@ -25,8 +25,11 @@ type PreviousRelease = {
   root: string;
   /** Starts its whole server in this process, on a new database with its own schema. */
   startServer(options?: { env?: Record<string, string> }): Promise<TestServer>;
-  /** Runs files of its API tests, without those of these names. Their databases have the schema of this release. */
-  runTests(files: string[], without: string[]): Promise<{ code: number | null; output: string }>;
+  /**
+   * Runs files of its API tests, without those of these names, until the signal ends them. Their databases have the
+   * schema of this release.
+   */
+  runTests(files: string[], without: string[], signal: AbortSignal): Promise<{ code: number | null; output: string }>;
   /** Removes its template databases. */
   close(): Promise<void>;
 };
@@ -54,7 +57,7 @@ export async function openPreviousRelease(): Promise<PreviousRelease> {
       const { startTestServer } = await import(join(root, 'test/support/server.ts'));
       return startTestServer(options);
     },
-    runTests: (files, without) => runTests(root, files, without, expanded),
+    runTests: (files, without, signal) => runTests(root, files, without, expanded, signal),
     async close() {
       delete process.env[templateVariable];
       for (const name of [own, expanded])
@@ -123,13 +126,14 @@ async function migrateAsPrevious(root: string, db: Database): Promise<void> {
   session.release();
 }
 
-async function runTests(root: string, files: string[], without: string[], template: string) {
+async function runTests(root: string, files: string[], without: string[], template: string, signal: AbortSignal) {
   const skipped = without.map((name) => `--test-skip-pattern=/^${RegExp.escape(name)}$/`);
   const limits = ['--test-concurrency=2', '--test-timeout=120000'];
   const child = spawn(process.execPath, ['--test', ...limits, ...skipped, ...files], {
     cwd: root,
     env: { ...process.env, [templateVariable]: template, NODE_TEST_CONTEXT: undefined },
     stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
