@@ -6,7 +6,7 @@ import { startOrama } from './search-orama.ts';
 import { startPostgres } from './search-postgres.ts';
 import { startQuarrySearch } from './search-quarry.ts';
 
-const rounds = 3;
+const rounds = 2;
 
 /** The ten best documents of each query, one query at a time. */
 export async function measureSearch(directories: string[]): Promise<Row[]> {
