@@ -7,7 +7,7 @@ import { join } from 'node:path';
  * Programs that Quarry is measured against and does not depend on. Each is installed into a directory of its own outside
  * the repository, once; PEERS_DIR names another place for these directories.
  */
-export type Installed = {
+type Installed = {
   directory: string;
   /** The installed version of one of the packages. */
   version(name: string): string;
