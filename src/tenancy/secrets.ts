@@ -86,6 +86,11 @@ export function digest(secret: string): Buffer {
   return createHash('sha256').update(secret, 'utf8').digest();
 }
 
+/** Whether this is the secret that is stored as its digest. Constant time. */
+export function isDigestOf(secret: string, stored: Buffer): boolean {
+  return timingSafeEqual(digest(secret), stored);
+}
+
 /** A new opaque credential such as `sk_…`: 256 random bits in base64url. */
 export function generateCredential(prefix: 'pk' | 'sk' | 'dvt' | 'rt' | 'sat' | 'whs'): string {
   return `${prefix}_${randomBytes(32).toString('base64url')}`;
