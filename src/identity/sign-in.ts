@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database } from '../db/database.ts';
@@ -134,7 +134,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
         state: pending.state,
         nonce: pending.nonce,
         code_challenge_method: 'S256',
-        code_challenge: createHash('sha256').update(pending.verifier).digest('base64url'),
+        code_challenge: hash('sha256', pending.verifier, 'base64url'),
       };
       for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
       return { url: url.href, cookie: secrets.wrap(Buffer.from(JSON.stringify(pending))).toString('base64url') };

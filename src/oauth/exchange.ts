@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { AppError } from '../lib/errors.ts';
@@ -92,7 +92,7 @@ export function createExchange(deps: ExchangeDeps): Exchange {
       if (row.expiresAt <= clock.now()) throw invalidGrant();
       if (given.get('redirect_uri') !== row.redirectUri) throw invalidGrant();
       const verifier = given.get('code_verifier') ?? '';
-      const challenge = createHash('sha256').update(verifier).digest('base64url');
+      const challenge = hash('sha256', verifier, 'base64url');
       if (!/^[\w.~-]{43,128}$/.test(verifier) || challenge !== row.codeChallenge) throw invalidGrant();
       return issue(row, tx, row.scopes, mintRefreshToken(secrets, row.id));
     });

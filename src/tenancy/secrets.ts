@@ -1,8 +1,8 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHash,
   createHmac,
+  hash,
   hkdfSync,
   randomBytes,
   timingSafeEqual,
@@ -83,7 +83,7 @@ export class Secrets {
 
 /** The form in which keys and opaque tokens are stored. */
 export function digest(secret: string): Buffer {
-  return createHash('sha256').update(secret, 'utf8').digest();
+  return hash('sha256', secret, 'buffer');
 }
 
 /** Whether this is the secret that is stored as its digest. Constant time. */
