@@ -31,7 +31,7 @@ const grantsMax = 100;
 const stateCharactersMax = 2_000;
 
 /** How a client asks a user for a grant, and the user decides. */
-export type Authorization = {
+type Authorization = {
   /**
    * Returns where the browser goes: the consent page, or back to the client with an error. Throws if the request does
    * not prove where the client is.
