@@ -1,8 +1,8 @@
+import { hash } from 'node:crypto';
 import type { Static } from 'typebox';
 import { type Sentence, splitSentences } from '../content/quotes/sentences.ts';
 import { iso } from '../http/route/present.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
-import { sha256 } from '../ledger/encoding.ts';
 import { signingKeys } from '../ledger/keys.ts';
 import type { Clock } from '../lib/clock.ts';
 import { AppError, invalidField } from '../lib/errors.ts';
@@ -44,7 +44,7 @@ export async function verifyCitations(
     app: formatId('app', caller.appId),
     sandbox: formatId('sandbox', caller.sandboxId),
     verified_at: iso(clock.now()),
-    ...(text === undefined ? {} : { text_digest: sha256(Buffer.from(text)).toString('hex') }),
+    ...(text === undefined ? {} : { text_digest: hash('sha256', text) }),
     quotes: input.boxes ? await withBoxes(knowledge, caller, placed) : placed,
     ...(sentences && { sentences: presentSentences(sentences, found, documents?.length ?? 0) }),
   });

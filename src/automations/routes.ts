@@ -33,8 +33,6 @@ import {
   automationUpdateSchema,
   claimedRunSchema,
   claimSchema,
-  eventResponseSchema,
-  eventSchema,
   invocableAutomationSchema,
   invokeSchema,
   journalPageSchema,
@@ -375,23 +373,6 @@ function registerRunChanges(api: Api, { runs }: AutomationRouteDeps): void {
     responses: { 200: ref(runSchema) },
     handler: async ({ caller, params: given, body }) =>
       presentRun(await runs.signal(caller, given.automation_run, body.name, body.payload)),
-  });
-  api.provisioning(operators, {
-    method: 'POST',
-    path: '/events',
-    operationId: 'emitEvent',
-    rateGroup: 'invocations',
-    tag,
-    changesRights: false,
-    summary: 'Emit an event that may start automations',
-    description:
-      'Runs of the active automations with this trigger start in the background. The event is stored before this returns.',
-    body: eventSchema,
-    budget: bodyBudgets.map,
-    responses: { 201: eventResponseSchema },
-    async handler({ caller, body }) {
-      return { id: formatId('event', await runs.emit(caller, body.name, body.payload)), name: body.name };
-    },
   });
 }
 

@@ -460,11 +460,6 @@ export const statusSchema = strict({
     bounded(100, 'The `claim` of the response to the claim. 409 `claim_lost` if the run was claimed again since.'),
   ),
 });
-export const eventSchema = strict({ name: bounded(200), payload: Type.Optional(Type.Unknown()) });
-export const eventResponseSchema = Type.Object({
-  id: Type.String({ description: 'evt_…' }),
-  name: Type.String(),
-});
 
 export const secretResponseSchema = Type.Object(
   { name: Type.String(), created_at: Type.String(), updated_at: Type.String() },

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
 import type { Archive } from './archive.ts';
@@ -52,7 +52,7 @@ export const secretProofText = 'quarry backup';
 /** The two files written last, which complete a backup. The second is in the format of `sha256sum -c`. */
 export function formatManifest(manifest: Manifest): { text: string; sum: string } {
   const text = `${JSON.stringify(manifest, null, 2)}\n`;
-  return { text, sum: `${createHash('sha256').update(text).digest('hex')}  ${manifestName}\n` };
+  return { text, sum: `${hash('sha256', text)}  ${manifestName}\n` };
 }
 
 /** Throws BackupError unless the archive holds a complete backup in a format that this release reads. */
@@ -65,7 +65,7 @@ export async function readManifest(archive: Archive): Promise<Manifest> {
     throw new BackupError(
       `${archive.name} is not a complete backup: ${manifestName} or ${manifestSumName} is missing.`,
     );
-  if (createHash('sha256').update(text).digest('hex') !== sum.slice(0, 64))
+  if (hash('sha256', text) !== sum.slice(0, 64))
     throw new BackupError(`${manifestName} is damaged: its SHA-256 is not the one in ${manifestSumName}.`);
   const value: unknown = JSON.parse(text);
   if (typeof value === 'object' && value !== null && 'format' in value && value.format !== 1)

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { constants, gunzip, gzip } from 'node:zlib';
 import type { Archive, ListedBlob } from './archive.ts';
@@ -62,14 +62,14 @@ export class PartWriter {
 /** Writes one file of the archive. */
 export async function writePart(archive: Archive, name: string, bytes: Uint8Array): Promise<Part> {
   await archive.write(name, bytes);
-  return { name, bytes: bytes.byteLength, sha256: createHash('sha256').update(bytes).digest('hex') };
+  return { name, bytes: bytes.byteLength, sha256: hash('sha256', bytes) };
 }
 
 /** The file's bytes. Throws BackupError when they do not match the manifest. */
 export async function readPart(archive: Archive, part: Part): Promise<Buffer> {
   const bytes = await archive.read(part.name);
   if (bytes === undefined) throw new BackupError(`${part.name} is missing.`);
-  if (bytes.length !== part.bytes || createHash('sha256').update(bytes).digest('hex') !== part.sha256)
+  if (bytes.length !== part.bytes || hash('sha256', bytes) !== part.sha256)
     throw new BackupError(`${part.name} is damaged: it does not match the manifest.`);
   return bytes;
 }

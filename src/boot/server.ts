@@ -298,10 +298,10 @@ function registerRoutes(api: Api, domains: Domains): void {
   registerWebhookRoutes(api, domains);
   registerModelRoutes(api, domains);
   registerBudgetRoutes(api, domains);
-  registerEventRoutes(api, domains);
   registerKnowledgeRoutes(api, domains);
   registerAutomationRoutes(api, domains);
   registerApprovalRoutes(api, domains);
+  registerEventRoutes(api, domains);
   registerAnswerRoutes(api, domains);
   registerOpenAiRoutes(api, domains);
   registerConsoleRoutes(api, domains);

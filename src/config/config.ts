@@ -13,7 +13,6 @@ import {
   oneOf,
   optionalInteger,
   path,
-  port,
   quota,
   rate,
   ratio,
@@ -331,7 +330,11 @@ const settings = {
     { min: 0, max: 1_000_000 },
     'Sandboxes that an app may have; 0 for no limit.',
   ),
-  metricsPort: port('QUARRY_METRICS_PORT', 'Separate port for /metrics, on the same address. Unset: the main port.'),
+  metricsPort: optionalInteger(
+    'QUARRY_METRICS_PORT',
+    { min: 0, max: 65_535 },
+    'Separate port for /metrics, on the same address. Unset: the main port.',
+  ),
   metricsToken: secretText(
     'QUARRY_METRICS_TOKEN',
     'Bearer token required by /metrics. Unset: no token is required.',

@@ -114,11 +114,6 @@ export function optionalInteger(
   return { ...integer(variable, range.min, range, description), fallback: undefined };
 }
 
-export function port(variable: string, description: string): Setting<number | undefined> {
-  const { read } = integer(variable, 0, { min: 0, max: 65_535 }, description);
-  return { variable, fallback: undefined, description, read };
-}
-
 export function rate(variable: string, fallback: number, what: string): Setting<number> {
   const description = `Maximum number of ${what} per minute of one credential, over all processes; 0 for no limit.`;
   return integer(variable, fallback, { min: 0, max: 1_000_000_000 }, description);

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
@@ -53,7 +53,7 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
       const bytes = Buffer.from(content);
       if (bytes.length > limits.configTextBytesMax)
         throw invalidField('content', `is larger than ${limits.configTextBytesMax} bytes`);
-      const contentHash = createHash('sha256').update(bytes).digest();
+      const contentHash = hash('sha256', bytes, 'buffer');
       const present = await store.findConfig(db, caller, ownerId, virtualPath, undefined);
       if (ifVersion !== undefined && ifVersion !== (present?.version ?? 0)) throw store.anotherVersion();
       if (present?.contentType === contentType && contentHash.equals(present.contentHash))

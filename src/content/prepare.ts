@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Chunk, chunkMarkdown } from './chunk.ts';
 import { type PackedVector, packWithCode } from './embed/codes.ts';
 import { embedTerms, embedTokens } from './embed/lexical.ts';
@@ -89,7 +89,7 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
     ({ text: passage, ...position }): PreparedChunk => {
       const place = { ...position, ...pagesOf(passage, position) };
       const context = withContext(passage, title, place.headingPath);
-      const hash = createHash('sha256').update(context).digest('hex');
+      const digest = hash('sha256', context);
       const terms = new Map<string, number[]>();
       let words = 0;
       const tokens = readTokens(context, language);
@@ -102,14 +102,14 @@ export function prepareText({ text, title, embedIn, embedded, ...input }: Prepar
       postings.add({ ordinal: gathered, length: words, terms, titled: titleTerms(passage, title, place.headingPath) });
       gathered += 1;
       if (gathered === bundleChunksMax) pack();
-      if (embedIn === undefined) return { ...place, hash, words, context };
-      if (!known.has(hash)) {
-        known.add(hash);
+      if (embedIn === undefined) return { ...place, hash: digest, words, context };
+      if (!known.has(digest)) {
+        known.add(digest);
         const counts = () => [...terms].map(([term, positions]) => [term, positions.length] as const);
         const vector = embedIn === language ? embedTerms(counts(), embedIn) : embedTokens(tokens, embedIn);
-        vectors.push([hash, packWithCode(vector)]);
+        vectors.push([digest, packWithCode(vector)]);
       }
-      return { ...place, hash, words };
+      return { ...place, hash: digest, words };
     },
   );
   pack();

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { RenderError } from '../content/browser/errors.ts';
 import type { Renderer } from '../content/browser/renderer.ts';
 import { FetchError } from '../content/fetch/errors.ts';
@@ -290,8 +290,12 @@ function readOutcome(
     canonical: canonicalOf(read.canonical, finalUrl),
     etag,
     lastModified,
-    contentHash: sha256(read.markdown),
-    pageHash: sha256(JSON.stringify([read.markdown, facts, ...(read.fragments.length > 0 ? [read.fragments] : [])])),
+    contentHash: hash('sha256', read.markdown, 'buffer'),
+    pageHash: hash(
+      'sha256',
+      JSON.stringify([read.markdown, facts, ...(read.fragments.length > 0 ? [read.fragments] : [])]),
+      'buffer',
+    ),
     links: nofollow ? [] : read.links,
     boxes: writeKeys(read.boxes),
   };
@@ -307,10 +311,6 @@ function readOutcome(
       ...{ markdown: read.markdown, fragments: read.fragments, boxes: read.boxes, ...facts },
     },
   };
-}
-
-function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }
 
 function unchanged(queued: QueuedPage, known: PageState): PageOutcome {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Db, Transaction } from '../db/database.ts';
 import type { Crawl, CrawlSettings } from './types.ts';
 
@@ -39,7 +39,7 @@ export type PageState = {
 };
 
 export function hashUrl(url: string): Buffer {
-  return createHash('sha256').update(url).digest();
+  return hash('sha256', url, 'buffer');
 }
 
 /** Byte strings in PostgreSQL's text format, because the driver does not support arrays of bytes. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -30,7 +30,7 @@ export async function readMigrations(from = directory): Promise<Migration[]> {
     const last = migrations.at(-1)?.version ?? 0;
     if (!(version > last)) throw new Error(`Migration ${name} should have a number above ${last}.`);
     const sql = await readFile(`${from}/${name}`, 'utf8');
-    const checksum = createHash('sha256').update(sql).digest('hex');
+    const checksum = hash('sha256', sql);
     migrations.push({ version, name, checksum, sql, servesFrom: readServesFrom(sql) });
   }
   return migrations;

@@ -12,7 +12,7 @@ import { deleteReleasedEvents, releaseOldEvents } from './store.ts';
  * - `emit.ts` writes an event in the transaction of the change that it reports. Triggers in migrations/ do the same for
  *   changes by SQL.
  * - `log.ts` numbers committed events in a job, so that readers miss none, and passes them to webhooks.
- * - `service.ts` and `routes.ts` stream them; `store.ts` also deletes old ones.
+ * - `service.ts` and `routes.ts` take events from programs, and stream all; `store.ts` also deletes old ones.
  * Data flows one way: a change emits an event; a job numbers it; webhooks deliver it, automations start runs, streams
  * show it.
  */

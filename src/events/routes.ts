@@ -1,8 +1,10 @@
-import { everyCaller } from '../http/route/access.ts';
+import { bodyBudgets } from '../http/body/budgets.ts';
+import { everyCaller, operators } from '../http/route/access.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
+import { formatId } from '../lib/ids.ts';
 import { eventsTopic } from './log.ts';
-import { streamedEventSchema } from './schema.ts';
+import { emittedEventSchema, eventSchema, streamedEventSchema } from './schema.ts';
 import type { EventService } from './service.ts';
 
 export function registerEventRoutes(api: Api, { events, streams }: { events: EventService; streams: StreamHub }): void {
@@ -19,6 +21,23 @@ export function registerEventRoutes(api: Api, { events, streams }: { events: Eve
     async handler({ caller, request, reply }) {
       await events.follow(caller, request.headers['last-event-id'] !== undefined);
       return streams.open(request, reply, eventsTopic, caller.appId, caller.sandboxId);
+    },
+  });
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/events',
+    operationId: 'emitEvent',
+    rateGroup: 'invocations',
+    tag: 'Automations',
+    changesRights: false,
+    summary: 'Emit an event that may start automations',
+    description:
+      'Runs of the active automations with this trigger start in the background. The event is stored before this returns.',
+    body: eventSchema,
+    budget: bodyBudgets.map,
+    responses: { 201: emittedEventSchema },
+    async handler({ caller, body }) {
+      return { id: formatId('event', await events.emit(caller, body.name, body.payload)), name: body.name };
     },
   });
 }

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { ref } from '../http/route/route.ts';
+import { ref, strict } from '../http/route/route.ts';
 import { streamPositionSchema } from '../http/streams/schema.ts';
 
 const text = (description: string) => Type.String({ description });
@@ -128,6 +128,12 @@ export const webhookMessages = Object.entries(ownEvents).map(([event, { summary,
     data: payload,
   }),
 }));
+
+export const eventSchema = strict({
+  name: Type.String({ minLength: 1, maxLength: 200 }),
+  payload: Type.Optional(Type.Unknown()),
+});
+export const emittedEventSchema = Type.Object({ id: text('evt_…'), name: Type.String() });
 
 const loggedEventSchema = Type.Object(
   {

@@ -1,8 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
 import type { Log, LogSource } from '../http/streams/log-stream.ts';
-import { AppError } from '../lib/errors.ts';
+import { AppError, requireJsonSize } from '../lib/errors.ts';
+import { limits } from '../lib/limits.ts';
 import type { Scope } from '../tenancy/caller.ts';
+import { emitEvent } from './emit.ts';
 import { presentEvent } from './present.ts';
 import { listOpenWriters, listSeenPositions, readEventLog, renewFollowing, startFollowing } from './store.ts';
 
@@ -31,6 +33,14 @@ export function createEventService({ db, streamSecondsMax }: { db: Database; str
   }
 
   return {
+    /** Writes an event of the app itself. Returns its UUID. */
+    async emit({ appId, sandboxId }: Scope, name: string, payload: unknown): Promise<string> {
+      requireJsonSize('payload', payload, limits.payloadBytesMax);
+      const id = await emitEvent(db, { appId, sandboxId, name, payload: payload ?? {} }, true);
+      if (id === undefined) throw new Error('The event was not written.');
+      return id;
+    },
+
     /** After it returns, every event is logged. A reader that continues need not wait, because its first stream did. */
     async follow(scope: Scope, continues: boolean): Promise<void> {
       const renewed = await renewFollowing(db, scope, keptSeconds);

@@ -1,4 +1,3 @@
-import { timingSafeEqual } from 'node:crypto';
 import { Type } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
@@ -8,7 +7,7 @@ import { AppError, notFound } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
-import { digest } from '../tenancy/secrets.ts';
+import { digest, isDigestOf } from '../tenancy/secrets.ts';
 import type { Metrics } from './metrics.ts';
 import type { Api } from './route/route.ts';
 
@@ -85,7 +84,7 @@ export function registerHealthRoutes(api: Api, deps: HealthDeps): void {
 
 export function mayReadMetrics(token: string | undefined, authorization: string | undefined): boolean {
   if (token === undefined) return true;
-  return timingSafeEqual(digest(`Bearer ${token}`), digest(authorization ?? ''));
+  return isDigestOf(authorization ?? '', digest(`Bearer ${token}`));
 }
 
 const outcomeSchema = Type.Enum(['ok', 'failed']);

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Database, type Db, nobody, production } from '../db/database.ts';
 import { receiveForm } from '../files/form.ts';
@@ -195,12 +195,8 @@ function callerOf({ identity }: FastifyRequest): IdempotencyCaller {
 function placeOf(request: FastifyRequest, caller: IdempotencyCaller, key: string): Place {
   const { appId, sandboxId, name, isWholeApp } = caller;
   const path = request.url.split('?', 1)[0];
-  const digest = hash(JSON.stringify([sandboxId, name, request.method, path, key]));
+  const digest = hash('sha256', JSON.stringify([sandboxId, name, request.method, path, key]), 'buffer');
   return { appId, sandboxId, holder: name, isWholeApp, digest };
-}
-
-function hash(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }
 
 /** Two bodies are equal if their values are equal, whatever the order of members. */
@@ -212,15 +208,15 @@ async function digestOfJson(request: FastifyRequest): Promise<Buffer> {
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value,
   );
-  return hash(text);
+  return hash('sha256', text, 'buffer');
 }
 
 function digestOfStream(request: FastifyRequest): Buffer {
   const { url, headers, bodyHash, formDigest } = request;
-  if (formDigest !== undefined) return hash(JSON.stringify([queryOf(url), 'form', formDigest]));
+  if (formDigest !== undefined) return hash('sha256', JSON.stringify([queryOf(url), 'form', formDigest]), 'buffer');
   const body = bodyHash?.digest('hex') ?? '';
   const named = ['content-type', 'x-filename', 'upload-length', 'upload-metadata'].map((name) => headers[name] ?? '');
-  return hash(JSON.stringify([queryOf(url), ...named, body]));
+  return hash('sha256', JSON.stringify([queryOf(url), ...named, body]), 'buffer');
 }
 
 function queryOf(url: string): string {

@@ -3,7 +3,6 @@ import { bodyBudgets } from '../http/body/budgets.ts';
 import { operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import type { Api } from '../http/route/route.ts';
-import { AppError } from '../lib/errors.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { assistantAreas } from '../tenancy/key-scopes.ts';
@@ -69,7 +68,7 @@ export function registerIdentityRoutes(
       }),
     },
     handler: async ({ params }) => {
-      const scope = await findScope(credentials, params.key);
+      const scope = await credentials.getPublishable(params.key);
       const issuers = await identity.listOf(scope);
       const isOwn = await signsInAssistants(scope);
       return {
@@ -84,12 +83,4 @@ export function registerIdentityRoutes(
       };
     },
   });
-}
-
-/** The app and sandbox of a publishable key; 404 for any other text. */
-async function findScope(credentials: Credentials, key: string) {
-  const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
-  const { identity } = await credentials.identify(headers).catch(() => ({ identity: undefined }));
-  if (identity?.kind !== 'publishable') throw new AppError('not_found', 'There is no such path.');
-  return identity;
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
 import type { Database } from '../db/database.ts';
@@ -6,7 +6,7 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError, found } from '../lib/errors.ts';
 import { parseId } from '../lib/ids.ts';
 import type { Scope } from '../tenancy/caller.ts';
-import type { Secrets } from '../tenancy/secrets.ts';
+import { digest, isDigestOf, type Secrets } from '../tenancy/secrets.ts';
 import { findAccountUser } from './accounts.ts';
 import { type IssuerKeys, readJson } from './issuer-keys.ts';
 import { findIssuer, type IssuerRow, listIssuers } from './store.ts';
@@ -61,7 +61,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       // This server did not set the cookie.
     }
     const isOver = typeof pending?.state !== 'string' || pending.until < clock.now().getTime();
-    if (pending === undefined || isOver || typeof state !== 'string' || !isEqual(state, pending.state))
+    if (pending === undefined || isOver || typeof state !== 'string' || !isDigestOf(state, digest(pending.state)))
       throw new AppError('invalid_credentials', 'This sign-in is not valid or took too long. Start again.');
     return pending;
   }
@@ -134,7 +134,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
         state: pending.state,
         nonce: pending.nonce,
         code_challenge_method: 'S256',
-        code_challenge: createHash('sha256').update(pending.verifier).digest('base64url'),
+        code_challenge: hash('sha256', pending.verifier, 'base64url'),
       };
       for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
       return { url: url.href, cookie: secrets.wrap(Buffer.from(JSON.stringify(pending))).toString('base64url') };
@@ -160,17 +160,12 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       }
       const verified = await verifyToken(keys, issuer, token, [issuer.clientId], clock.now());
       const { nonce } = verified.claims;
-      if (typeof nonce !== 'string' || !isEqual(nonce, pending.nonce))
+      if (typeof nonce !== 'string' || !isDigestOf(nonce, digest(pending.nonce)))
         throw new AppError('invalid_credentials', 'The token belongs to another sign-in.');
       const user = await findAccountUser({ db, clock }, issuer, verified);
       return { appId, sandboxId, issuerId: issuer.id, ...user };
     },
   };
-}
-
-function isEqual(a: string, b: string): boolean {
-  const [one, other] = [Buffer.from(a), Buffer.from(b)];
-  return one.length === other.length && timingSafeEqual(one, other);
 }
 
 function notConfigured(): AppError {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, sep } from 'node:path';
@@ -99,7 +99,7 @@ export function addOnsIn(dataDir: string): string {
  */
 export function addOnDirectoryName(name: AddOnName): string {
   const content = JSON.stringify([readRecordedPackages().addOns[name], addOns[name].keep]);
-  return `${name}-${createHash('sha256').update(content).digest('hex').slice(0, 16)}`;
+  return `${name}-${hash('sha256', content).slice(0, 16)}`;
 }
 
 /** The directory of an add-on, beside the program or in the data directory. */

@@ -84,6 +84,12 @@ export function invalidField(field: string, message: string): AppError {
   return new AppError('invalid_parameters', `${field}: ${message}`, { fields: [{ field, message }] });
 }
 
+/** Throws 422 if the value of a field has more bytes as JSON. */
+export function requireJsonSize(field: string, value: unknown, bytesMax: number): void {
+  if (Buffer.byteLength(JSON.stringify(value ?? null)) > bytesMax)
+    throw invalidField(field, `must be at most ${bytesMax} bytes`);
+}
+
 /** 404, the same for missing resources and for those that the caller may not see. */
 export function notFound(): AppError {
   return new AppError('not_found', 'The resource does not exist, or you may not see it.');

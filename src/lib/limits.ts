@@ -63,6 +63,8 @@ export const limits = {
   configBytesMax: 64 * 1024 * 1024,
   configTextBytesMax: 256 * 1024,
   metadataBytesMax: 262_144,
+  /** The payload of an event or a run, and any output of a node. */
+  payloadBytesMax: 262_144,
   automationTextCharactersMax: 262_144,
   approvalQuestionCharactersMax: 10_000,
   approvalFormBytesMax: 65_536,

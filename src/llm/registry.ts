@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Agent } from 'undici';
 import { cohereWire, type EmbeddingRequest, openAiEmbeddings } from '../content/embed/openai.ts';
 import type { AllowList } from '../content/fetch/allow-list.ts';
@@ -68,7 +68,7 @@ const uses = { any: 'at all', chat: 'that writes text', embedding: 'for embeddin
 export function vectorSpace(of: Model): string | undefined {
   const { kind, provider, model, dimensions, passagePrefix, passageInputType } = of;
   if (kind !== 'embedding') return undefined;
-  const prefix = passagePrefix && `:prefix-${createHash('sha256').update(passagePrefix).digest('hex').slice(0, 16)}`;
+  const prefix = passagePrefix && `:prefix-${hash('sha256', passagePrefix).slice(0, 16)}`;
   const inputType = passageInputType && `:input-${passageInputType}`;
   return `${provider}:${model}:${dimensions}${prefix ?? ''}${inputType ?? ''}`;
 }
@@ -241,9 +241,7 @@ export function noModel(): AppError {
 
 /** Connections and what is known of a server are never shared among apps. */
 function identify({ id, provider, url, key, model, dimensions, timeoutMs }: Model): string {
-  return createHash('sha256')
-    .update(JSON.stringify([id, provider, url, key, model, dimensions, timeoutMs]))
-    .digest('base64');
+  return hash('sha256', JSON.stringify([id, provider, url, key, model, dimensions, timeoutMs]), 'base64');
 }
 
 /** Providers that have no models without a key. */

@@ -1,11 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { budgetPeriods, budgetSubjects } from '../llm/budget-store.ts';
+import { optional, removable } from './schema.ts';
 
 const amount = (description: string) => Type.Integer({ minimum: 0, maximum: 1_000_000_000_000_000, description });
-/** The same or null, which removes the limit. */
-const orNull = (description: string) =>
-  Type.Union([amount(description), Type.Null()], { description: `${description} Null removes the limit.` });
 
 const subject = Type.Enum([...budgetSubjects], {
   description:
@@ -18,16 +16,12 @@ const subjectId = Type.String({
 const period = Type.Enum([...budgetPeriods], {
   description: 'When the count starts at 0 again: each day or month (UTC), or never.',
 });
-const words = {
-  tokens: 'Tokens beyond which calls are refused.',
-  cost: 'Money beyond which calls are refused, in millionths of a currency unit.',
-  softTokens: 'Tokens beyond which the event `model_budget.reached` is emitted.',
-  softCost: 'Money beyond which the event is emitted, in millionths of a currency unit.',
+const amounts = {
+  tokens: amount('Tokens beyond which calls are refused.'),
+  cost: amount('Money beyond which calls are refused, in millionths of a currency unit.'),
+  soft_tokens: amount('Tokens beyond which the event `model_budget.reached` is emitted.'),
+  soft_cost: amount('Money beyond which the event is emitted, in millionths of a currency unit.'),
 };
-const tokens = amount(words.tokens);
-const cost = amount(words.cost);
-const softTokens = amount(words.softTokens);
-const softCost = amount(words.softCost);
 
 export const budgetSchema = Type.Object(
   {
@@ -37,10 +31,7 @@ export const budgetSchema = Type.Object(
     subject,
     subject_id: Type.Optional(subjectId),
     period,
-    tokens: Type.Optional(tokens),
-    cost: Type.Optional(cost),
-    soft_tokens: Type.Optional(softTokens),
-    soft_cost: Type.Optional(softCost),
+    ...optional(amounts),
     created_at: Type.String(),
     updated_at: Type.String(),
   },
@@ -51,17 +42,9 @@ export const budgetCreateSchema = strict({
   subject,
   subject_id: Type.Optional(subjectId),
   period,
-  tokens: Type.Optional(tokens),
-  cost: Type.Optional(cost),
-  soft_tokens: Type.Optional(softTokens),
-  soft_cost: Type.Optional(softCost),
+  ...optional(amounts),
 });
-export const budgetUpdateSchema = strict({
-  tokens: Type.Optional(orNull(words.tokens)),
-  cost: Type.Optional(orNull(words.cost)),
-  soft_tokens: Type.Optional(orNull(words.softTokens)),
-  soft_cost: Type.Optional(orNull(words.softCost)),
-});
+export const budgetUpdateSchema = strict(removable(amounts, ' Null removes the limit.'));
 export type BudgetCreate = Static<typeof budgetCreateSchema>;
 export type BudgetUpdate = Static<typeof budgetUpdateSchema>;
 

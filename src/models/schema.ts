@@ -1,4 +1,4 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import { type Static, type TNull, type TOptional, type TSchema, type TUnion, Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
 import {
@@ -12,9 +12,23 @@ import {
 } from '../llm/operator-models.ts';
 import { trialProblems } from '../llm/trial.ts';
 
+type Described = TSchema & { description?: string };
 /** The schema or null, with its description. */
-const orNull = <T extends TSchema & { description?: string }>(schema: T) =>
-  Type.Union([schema, Type.Null()], schema.description === undefined ? {} : { description: schema.description });
+const orNull = <T extends Described>(schema: T, more = '') =>
+  Type.Union(
+    [schema, Type.Null()],
+    schema.description === undefined ? {} : { description: `${schema.description}${more}` },
+  );
+/** These members, none of them required. */
+export const optional = <P extends Record<string, TSchema>>(members: P) =>
+  Object.fromEntries(Object.entries(members).map(([name, schema]) => [name, Type.Optional(schema)])) as {
+    [K in keyof P]: TOptional<P[K]>;
+  };
+/** These members, each of which may be absent or null. `more` describes what null does. */
+export const removable = <P extends Record<string, Described>>(members: P, more = '') =>
+  Object.fromEntries(Object.entries(members).map(([name, schema]) => [name, Type.Optional(orNull(schema, more))])) as {
+    [K in keyof P]: TOptional<TUnion<[P[K], TNull]>>;
+  };
 const described = <T extends object>(schema: T, description: string): T => ({ ...schema, description });
 
 const names = described(
@@ -36,41 +50,47 @@ const key = Type.String({
   maxLength: 4_096,
   description: 'The key of the provider. It is never returned, and is only sent to the host of `url`.',
 });
-const context = described(modelLimits.context_tokens, 'How many tokens the messages and the text may have together.');
-const output = described(modelLimits.output_tokens, 'How many tokens the model can write in one response.');
-const timeout = described(modelLimits.timeout_seconds, 'How long the model may write nothing before it is given up.');
 const kind = Type.Enum([...modelKinds], {
   description:
     'What it is for, if not to write text: `embedding` for the vectors of sources, `rerank` for the order of results. Both need the provider `openai` or `cohere`.',
 });
-const dimensions = described(
-  modelLimits.dimensions,
-  'How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused.',
-);
-const batchTexts = described(
-  modelLimits.batch_texts,
-  'Of the kind `embedding`: how many texts one request may have. Default: 64.',
-);
-const queryPrefix = described(
-  modelLimits.query_prefix,
-  'Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces.',
-);
-const passagePrefix = described(
-  modelLimits.passage_prefix,
-  'Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.',
-);
-const queryInputType = described(
-  modelLimits.query_input_type,
-  'Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default).',
-);
-const passageInputType = described(
-  modelLimits.passage_input_type,
-  'Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.',
-);
-const fusionWeight = described(
-  modelLimits.fusion_weight,
-  'Of the kind `embedding`: the weight of its ranking in hybrid searches, beside the ranking by text, whose weight is 1. Default: 1.',
-);
+/** What a model can do, and how it is called. */
+const traits = {
+  context_tokens: described(modelLimits.context_tokens, 'How many tokens the messages and the text may have together.'),
+  output_tokens: described(modelLimits.output_tokens, 'How many tokens the model can write in one response.'),
+  timeout_seconds: described(
+    modelLimits.timeout_seconds,
+    'How long the model may write nothing before it is given up.',
+  ),
+  dimensions: described(
+    modelLimits.dimensions,
+    'How many numbers each vector has. Required for the kind `embedding`: vectors of another length are refused.',
+  ),
+  batch_texts: described(
+    modelLimits.batch_texts,
+    'Of the kind `embedding`: how many texts one request may have. Default: 64.',
+  ),
+  query_prefix: described(
+    modelLimits.query_prefix,
+    'Of the kind `embedding`: text that the model expects before a question, such as `query: `. It is sent exactly as it is, with its spaces.',
+  ),
+  passage_prefix: described(
+    modelLimits.passage_prefix,
+    'Of the kind `embedding`: text that the model expects before a passage, such as `passage: `. Another prefix makes other vectors: sources that name the model embed their documents again.',
+  ),
+  query_input_type: described(
+    modelLimits.query_input_type,
+    'Of the kind `embedding`: what the service is told in `input_type` that a question is, such as `query` (Voyage) or `search_query` (Cohere, for which it is the default).',
+  ),
+  passage_input_type: described(
+    modelLimits.passage_input_type,
+    'Of the kind `embedding`: what the service is told in `input_type` that a passage is, such as `document` (Voyage) or `search_document` (Cohere, for which it is the default). Another type makes other vectors, like another prefix.',
+  ),
+  fusion_weight: described(
+    modelLimits.fusion_weight,
+    'Of the kind `embedding`: the weight of its ranking in hybrid searches, beside the ranking by text, whose weight is 1. Default: 1.',
+  ),
+};
 const modes = Type.Array(Type.Enum([...modalities]), {
   minItems: 1,
   uniqueItems: true,
@@ -92,16 +112,7 @@ export const modelSchema = Type.Object(
     model: Type.String({ description: 'The model, as its provider names it.' }),
     url: Type.String({ description: 'The base URL of its provider.' }),
     has_key: Type.Boolean({ description: 'Whether a key is stored for this host.' }),
-    context_tokens: Type.Optional(context),
-    output_tokens: Type.Optional(output),
-    timeout_seconds: Type.Optional(timeout),
-    dimensions: Type.Optional(dimensions),
-    batch_texts: Type.Optional(batchTexts),
-    query_prefix: Type.Optional(queryPrefix),
-    passage_prefix: Type.Optional(passagePrefix),
-    query_input_type: Type.Optional(queryInputType),
-    passage_input_type: Type.Optional(passageInputType),
-    fusion_weight: Type.Optional(fusionWeight),
+    ...optional(traits),
     modalities: Type.Array(Type.Enum([...modalities]), { description: 'What the model reads.' }),
     prices: Type.Optional(priced),
     created_at: Type.String(),
@@ -117,16 +128,7 @@ export const modelCreateSchema = strict({
   model,
   url: Type.Optional(url),
   key: Type.Optional(key),
-  context_tokens: Type.Optional(context),
-  output_tokens: Type.Optional(output),
-  timeout_seconds: Type.Optional(timeout),
-  dimensions: Type.Optional(dimensions),
-  batch_texts: Type.Optional(batchTexts),
-  query_prefix: Type.Optional(queryPrefix),
-  passage_prefix: Type.Optional(passagePrefix),
-  query_input_type: Type.Optional(queryInputType),
-  passage_input_type: Type.Optional(passageInputType),
-  fusion_weight: Type.Optional(fusionWeight),
+  ...optional(traits),
   modalities: Type.Optional(modes),
   prices: Type.Optional(priced),
 });
@@ -138,16 +140,8 @@ export const modelUpdateSchema = strict({
     described(url, 'The base URL. A URL of another host removes the key, unless one is sent with it.'),
   ),
   key: Type.Optional(described(orNull(key), 'The key of the provider; null removes it.')),
-  context_tokens: Type.Optional(orNull(context)),
-  output_tokens: Type.Optional(orNull(output)),
-  timeout_seconds: Type.Optional(orNull(timeout)),
-  dimensions: Type.Optional(dimensions),
-  batch_texts: Type.Optional(orNull(batchTexts)),
-  query_prefix: Type.Optional(orNull(queryPrefix)),
-  passage_prefix: Type.Optional(orNull(passagePrefix)),
-  query_input_type: Type.Optional(orNull(queryInputType)),
-  passage_input_type: Type.Optional(orNull(passageInputType)),
-  fusion_weight: Type.Optional(orNull(fusionWeight)),
+  ...removable(traits),
+  dimensions: Type.Optional(traits.dimensions),
   modalities: Type.Optional(modes),
   prices: Type.Optional(orNull(priced)),
 });
@@ -202,7 +196,7 @@ export const availableModelSchema = Type.Object(
     }),
     purpose: Type.Optional(described(kind, 'What it is for, if not to write text.')),
     provider: Type.Optional(provider),
-    dimensions: Type.Optional(dimensions),
+    dimensions: Type.Optional(traits.dimensions),
     model: Type.Optional(Type.String({ description: 'The model, as its provider names it.' })),
     models: Type.Optional(Type.Array(Type.String(), { description: 'The names of the models of an alias.' })),
     context_tokens: Type.Optional(Type.Integer({ description: 'How many tokens the messages and the text may have.' })),

@@ -5,6 +5,9 @@ import { bodyBudgets } from '../http/body/budgets.ts';
 import type { ErrorDialect } from '../http/errors.ts';
 import { AppError } from '../lib/errors.ts';
 
+/** The parameters of a request. None is empty. */
+export type Parameters = ReadonlyMap<string, string>;
+
 type OauthErrorCode =
   | 'invalid_request'
   | 'invalid_client'
@@ -45,7 +48,7 @@ export const oauthErrors: ErrorDialect = {
 const parametersMax = 40;
 
 /** The parameters of a query or form. 400 if one is repeated, which readers could understand differently. */
-export function readParameters(text: string): ReadonlyMap<string, string> {
+export function readParameters(text: string): Parameters {
   const read = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(text)) {
     if (read.has(name)) throw oauthError('invalid_request', `The parameter ${JSON.stringify(name)} is repeated.`);
@@ -59,7 +62,7 @@ export function readParameters(text: string): ReadonlyMap<string, string> {
 export const formType = 'application/x-www-form-urlencoded';
 
 /** Reads a small form from the body of a request. */
-export async function readForm(request: FastifyRequest): Promise<ReadonlyMap<string, string>> {
+export async function readForm(request: FastifyRequest): Promise<Parameters> {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = request.headers;
   if (!new RegExp(`^${formType}\\s*(?:;|$)`, 'i').test(type) || encoding !== 'identity') {
     request.raw.resume();

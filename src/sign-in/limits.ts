@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -85,7 +85,7 @@ function partition(windows: store.AttemptWindow[]): [store.AttemptWindow[], stor
 function windowsOf(address: string, mailbox: Attempt['mailbox'], isKnown: boolean): store.AttemptWindow[] {
   const ofAddress = { bucket: `address/${address}`, max: addressFailuresPerMinute, ms: minuteMs };
   if (mailbox === undefined) return [ofAddress];
-  const email = createHash('sha256').update(foldEmail(mailbox.email)).digest('base64url');
+  const email = hash('sha256', foldEmail(mailbox.email), 'base64url');
   const name = `${mailbox.appId}/${mailbox.sandboxId}/${email}`;
   return [
     ofAddress,

@@ -2,6 +2,7 @@ import { compact, iso } from '../http/route/present.ts';
 import { formatId } from '../lib/ids.ts';
 import { presentUser } from '../users/present.ts';
 import type { UserRow } from '../users/store.ts';
+import type { PersonalTokenRow } from './store.ts';
 
 /** The JSON of a session: the access token under both of its names. */
 export function presentSession(session: SessionTokens, user: UserRow) {
@@ -15,14 +16,7 @@ export function presentSession(session: SessionTokens, user: UserRow) {
   };
 }
 
-export function presentToken(row: {
-  id: string;
-  name: string | null;
-  createdAt: Date;
-  lastUsedAt: Date | null;
-  expiresAt: Date | null;
-  revokedAt: Date | null;
-}) {
+export function presentToken(row: PersonalTokenRow) {
   return compact({
     id: formatId('token', row.id),
     name: row.name,

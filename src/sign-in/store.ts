@@ -49,7 +49,7 @@ export async function revokeRefreshFamily(db: Db, appId: string, familyId: strin
     where app_id = ${appId} and family_id = ${familyId} and revoked_at is null`;
 }
 
-type PersonalTokenRow = {
+export type PersonalTokenRow = {
   id: string;
   name: string | null;
   createdAt: Date;

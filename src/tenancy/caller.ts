@@ -40,7 +40,7 @@ export type DeveloperCaller = Scope & Bounded & { kind: 'developer'; developerId
 export type Caller = UserCaller | AgentCaller | ServerCaller | DeveloperCaller;
 
 /** Only a publishable key: identifies an app and allows only `auth/*`. */
-type PublishableCaller = Scope & { kind: 'publishable'; keyId: string };
+export type PublishableCaller = Scope & { kind: 'publishable'; keyId: string };
 
 /** A developer token without a chosen app. */
 export type DeveloperIdentity = { kind: 'developer-without-app'; developerId: string };

@@ -3,7 +3,7 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import { parseId } from '../lib/ids.ts';
 import { expiredToken, isForeignToken, readAccessToken } from './access-tokens.ts';
-import type { Caller, DeveloperIdentity, Scope, UserCaller } from './caller.ts';
+import type { Caller, DeveloperIdentity, PublishableCaller, Scope, UserCaller } from './caller.ts';
 import { loadUserRights } from './callers.ts';
 import type { CredentialFacts, Identified } from './credential.ts';
 import * as store from './credential-store.ts';
@@ -83,6 +83,14 @@ export class Credentials {
     const user = await this.#userOf(bearer, key && { ...key, text: headers.apiKey ?? '' }, headers.forMcp ?? false);
     if (key && !sameScope(key, user.identity)) throw invalid('Key and token name different apps or sandboxes.');
     return user;
+  }
+
+  /** The app and sandbox of the publishable key in a path. Throws 404 for any other text. */
+  async getPublishable(key: string): Promise<PublishableCaller> {
+    const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
+    const { identity } = await this.identify(headers).catch(() => ({ identity: undefined }));
+    if (identity?.kind !== 'publishable') throw new AppError('not_found', 'There is no such path.');
+    return identity;
   }
 
   /** The user with their current rights; undefined unless they exist and this is their session epoch. */

@@ -1,8 +1,8 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHash,
   createHmac,
+  hash,
   hkdfSync,
   randomBytes,
   timingSafeEqual,
@@ -83,7 +83,12 @@ export class Secrets {
 
 /** The form in which keys and opaque tokens are stored. */
 export function digest(secret: string): Buffer {
-  return createHash('sha256').update(secret, 'utf8').digest();
+  return hash('sha256', secret, 'buffer');
+}
+
+/** Whether this is the secret that is stored as its digest. Constant time. */
+export function isDigestOf(secret: string, stored: Buffer): boolean {
+  return timingSafeEqual(digest(secret), stored);
 }
 
 /** A new opaque credential such as `sk_…`: 256 random bits in base64url. */

@@ -2,7 +2,7 @@ import type { Static } from 'typebox';
 import type { Database, Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
+import { AppError, found, invalidField, notFound, requireJsonSize } from '../../lib/errors.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
@@ -33,8 +33,7 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
   }
 
   async function checkData(approval: ApprovalRow, data: unknown): Promise<void> {
-    if (Buffer.byteLength(JSON.stringify(data ?? null)) > answerBytesMax)
-      throw invalidField('data', `must be at most ${answerBytesMax} bytes`);
+    requireJsonSize('data', data, answerBytesMax);
     const automation = { appId: approval.appId, id: approval.automationId };
     await requireShape(expressions, automation, approval.form, 'data', data);
   }

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { lazyPackage } from '../../lib/lazy-package.ts';
+import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
 import { checkExpression, ExpressionSyntaxError, hasExpression, parseTemplate } from '../engine/template.ts';
 import { findKind, nodeKinds } from '../nodes/index.ts';
@@ -12,7 +13,7 @@ export const graphLimits = {
   graphBytesMax: 1024 * 1024,
   journalEntriesMax: 10_000,
   journalBytesMax: 32 * 1024 * 1024,
-  outputBytesMax: 256 * 1024,
+  outputBytesMax: limits.payloadBytesMax,
   /** All values that the expressions of one node select. */
   membersCharactersMax: 8 * 1024 * 1024,
   outputDepthMax: 200,

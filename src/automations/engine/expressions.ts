@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Timeouts, usualTimeouts } from '../../lib/timeouts.ts';
 import type { FileProblem } from '../definitions/source-file.ts';
 import { ExpressionPool } from './expression-pool.ts';
@@ -77,7 +77,7 @@ export function createExpressions(timeouts: Readonly<Timeouts> = usualTimeouts):
     },
     async checkSchema(lane, schema, value, automation) {
       const request = { kind: 'schema', schema: JSON.stringify(schema), value: JSON.stringify(value ?? null) } as const;
-      const turn = automation ?? createHash('sha256').update(request.schema).digest('base64');
+      const turn = automation ?? hash('sha256', request.schema, 'base64');
       const json = readReply(await pool.run({ lane, turn, request }), 'The schema');
       return JSON.parse(json ?? '[]') as SchemaProblem[];
     },

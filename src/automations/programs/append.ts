@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Database } from '../../db/database.ts';
 import type { Wait } from '../../http/streams/change-waits.ts';
 import { type StreamHub, topicOf } from '../../http/streams/sse.ts';
@@ -50,9 +50,7 @@ export function createAppending(deps: AppendDeps) {
   async function append(run: runStore.RunRow, claim: string | undefined, batch: Batch): Promise<Appended> {
     if (claim === undefined) throw claimLost();
     checkEntries(batch.entries, clock.now());
-    const digest = createHash('sha256')
-      .update(JSON.stringify([batch.entries, batch.release]))
-      .digest();
+    const digest = hash('sha256', JSON.stringify([batch.entries, batch.release]), 'buffer');
     const prepared = await prepareSteps(deps, run, batch.entries);
     const outcome = await journal.change(run, async (change) => {
       const written = await applyBatch(change, batch, { claim, digest, prepared });

@@ -1,4 +1,4 @@
-import { AppError, invalidField } from '../../lib/errors.ts';
+import { AppError, invalidField, requireJsonSize } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import { isDeeperThan } from '../engine/draft-entries.ts';
@@ -72,6 +72,5 @@ function requireFits(field: string, output: unknown): void {
   const { outputBytesMax, outputDepthMax } = graphLimits;
   if (isDeeperThan(output ?? null, outputDepthMax))
     throw invalidField(field, `must be nested at most ${outputDepthMax} deep`);
-  if (Buffer.byteLength(JSON.stringify(output ?? null)) > outputBytesMax)
-    throw invalidField(field, `must be at most ${outputBytesMax} bytes`);
+  requireJsonSize(field, output, outputBytesMax);
 }

@@ -1,13 +1,12 @@
 import type { Database } from '../../db/database.ts';
-import { emitEvent } from '../../events/emit.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { found } from '../../lib/errors.ts';
-import type { Caller, Scope } from '../../tenancy/caller.ts';
+import { found, requireJsonSize } from '../../lib/errors.ts';
+import { limits } from '../../lib/limits.ts';
+import type { Caller } from '../../tenancy/caller.ts';
 import type { Graph } from '../definitions/graph.ts';
 import type { ProgramJournal } from '../programs/journal.ts';
 import { signalProgram } from '../programs/signal.ts';
 import { cancelTree } from './cancel.ts';
-import { requirePayloadSize } from './payload.ts';
 import { getRun } from './read.ts';
 import { appendSignal } from './signals.ts';
 import * as runStore from './store.ts';
@@ -38,7 +37,7 @@ export function createRunChanges({ db, clock, loadGraph, journal }: ChangeDeps) 
     /** Stores a signal for the run, which may already wait for it or do so later. */
     async signal(caller: Caller, id: string, name: string, payload: unknown): Promise<runStore.RunRow> {
       const run = await getRun(db, caller, id);
-      requirePayloadSize('payload', payload);
+      requireJsonSize('payload', payload, limits.payloadBytesMax);
       if (run.program) return signalProgram(db, journal, run, { name, payload });
       const graph = run.graphVersion === null ? undefined : await loadGraph(run);
       return db.begin(async (tx) => {
@@ -49,15 +48,6 @@ export function createRunChanges({ db, clock, loadGraph, journal }: ChangeDeps) 
         await runStore.queueAdvance(tx, row);
         return (await runStore.findRun(tx, row.appId, row.id)) ?? row;
       });
-    },
-
-    /** Writes an event of the app itself. Returns its UUID. */
-    async emit(caller: Scope, name: string, payload: unknown): Promise<string> {
-      requirePayloadSize('payload', payload);
-      const { appId, sandboxId } = caller;
-      const id = await emitEvent(db, { appId, sandboxId, name, payload: payload ?? {} }, true);
-      if (id === undefined) throw new Error('The event was not written.');
-      return id;
     },
   };
 }

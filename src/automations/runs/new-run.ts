@@ -1,4 +1,4 @@
-import { sha256 } from '../../ledger/encoding.ts';
+import { hash } from 'node:crypto';
 import { newUuid } from '../../lib/ids.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { NewRun } from './store.ts';
@@ -48,5 +48,5 @@ function digestAt(payload: unknown, path: string): Buffer {
       typeof value === 'object' && value !== null && Object.hasOwn(value, name)
         ? (value as Record<string, unknown>)[name]
         : undefined;
-  return sha256(Buffer.from(JSON.stringify(value ?? null))).subarray(0, keyBytes);
+  return hash('sha256', JSON.stringify(value ?? null), 'buffer').subarray(0, keyBytes);
 }

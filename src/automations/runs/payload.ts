@@ -1,15 +1,7 @@
-import { AppError, invalidField } from '../../lib/errors.ts';
-import { graphLimits } from '../definitions/graph.ts';
+import { AppError, invalidField, requireJsonSize } from '../../lib/errors.ts';
+import { limits } from '../../lib/limits.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
-
-const payloadBytesMax = graphLimits.outputBytesMax;
-
-/** Throws 422 if a value of a run's callers has too many bytes as JSON. */
-export function requirePayloadSize(field: string, value: unknown): void {
-  if (Buffer.byteLength(JSON.stringify(value ?? null)) > payloadBytesMax)
-    throw invalidField(field, `must be at most ${payloadBytesMax} bytes`);
-}
 
 /** Throws 422 unless the payload of an invocation has a size and a shape that the automation accepts. */
 export async function checkPayload(
@@ -17,7 +9,7 @@ export async function checkPayload(
   { appId, id, inputSchema }: AutomationRow,
   payload: unknown,
 ): Promise<void> {
-  requirePayloadSize('payload', payload);
+  requireJsonSize('payload', payload, limits.payloadBytesMax);
   if (inputSchema !== null) await requireShape(expressions, { appId, id }, inputSchema, 'payload', payload);
 }
 

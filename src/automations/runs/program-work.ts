@@ -1,10 +1,10 @@
 import type { Database } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { AppError, found, invalidField } from '../../lib/errors.ts';
+import { AppError, found, invalidField, requireJsonSize } from '../../lib/errors.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
+import { limits } from '../../lib/limits.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { AutomationService } from '../definitions/service.ts';
-import { requirePayloadSize } from './payload.ts';
 import { claimRun, setLease } from './program-work-store.ts';
 import { getRun } from './read.ts';
 import * as runStore from './store.ts';
@@ -52,7 +52,7 @@ export function createProgramWork({ db, clock, automations }: ProgramWorkDeps) {
         throw invalidField('result', 'is only for status completed');
       if (report.status !== 'failed' && report.error !== undefined)
         throw invalidField('error', 'is only for status failed');
-      requirePayloadSize('result', report.result);
+      requireJsonSize('result', report.result, limits.payloadBytesMax);
       return db.begin(async (tx) => {
         const row = found(await runStore.lockRun(tx, run.appId, run.id));
         if (row.graphVersion !== null) throw wrongState(row, 'is executed by its workflow, not by an external worker');

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, UsageError } from '../errors.ts';
@@ -190,7 +190,7 @@ const movers: Record<Kind, (job: Job) => Promise<void>> = {
         const owners = job.pick(file, [], file.agent ? ['agent', 'team', 'user'] : ['org', 'team', 'user']);
         const { url } = await job.from.call<{ url: string }>('GET', `/files/${file.id}`);
         const bytes = await readAll(await job.from.client.download(url));
-        const checksum = createHash('sha256').update(bytes).digest('hex');
+        const checksum = hash('sha256', bytes);
         if (file.checksum !== undefined && checksum !== file.checksum)
           throw new Error('its bytes do not match its checksum');
         const query = new URLSearchParams(owners as Record<string, string>);

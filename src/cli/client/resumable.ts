@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -138,7 +138,7 @@ class UploadNotes {
   readonly #name: string;
 
   constructor(what: unknown) {
-    this.#name = createHash('sha256').update(JSON.stringify(what)).digest('hex');
+    this.#name = hash('sha256', JSON.stringify(what));
   }
 
   find(): string | undefined {

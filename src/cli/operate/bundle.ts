@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   chmodSync,
   closeSync,
@@ -155,5 +155,5 @@ function listFiles(tree: string): string[] {
 }
 
 function sha256(path: string): string {
-  return createHash('sha256').update(readFileSync(path)).digest('hex');
+  return hash('sha256', readFileSync(path));
 }

@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -105,7 +105,7 @@ export function runTar(args: string[]): void {
 }
 
 function verify({ name, version, integrity }: Package, bytes: Uint8Array): void {
-  const found = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
+  const found = `sha512-${hash('sha512', bytes, 'base64')}`;
   if (found !== integrity)
     throw new UsageError(
       `${name} ${version} is not the package of this release: its checksum is ${found}, not ${integrity}. Nothing was changed.`,

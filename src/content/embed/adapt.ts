@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Embedder, normalize } from './embedder.ts';
 
 type Adaptation = {
@@ -15,8 +15,7 @@ type Adaptation = {
 /** Adapts an embedder to what its model expects. The result has a different model name if its vectors differ. */
 export function adaptEmbedder(embedder: Embedder, { queryPrefix, documentPrefix, dimensions }: Adaptation): Embedder {
   const cut = dimensions < embedder.dimensions ? `:first-${dimensions}` : '';
-  const prefixed =
-    documentPrefix === '' ? '' : `:prefix-${createHash('sha256').update(documentPrefix).digest('hex').slice(0, 8)}`;
+  const prefixed = documentPrefix === '' ? '' : `:prefix-${hash('sha256', documentPrefix).slice(0, 8)}`;
   return {
     ...embedder,
     model: `${embedder.model}${cut}${prefixed}`,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ChatMessage } from '../../content/models/llm/messages.ts';
 import { dropNulls, mergeResults } from './merge.ts';
 import { type PieceSchema, pieceSchemaOf } from './piece-schema.ts';
@@ -140,5 +140,5 @@ function batchResults(results: readonly unknown[], bytesMax: number): string[][]
 }
 
 function keyOfMessages(messages: ChatMessage[]): string {
-  return `combine/${createHash('sha256').update(JSON.stringify(messages)).digest('hex')}`;
+  return `combine/${hash('sha256', JSON.stringify(messages))}`;
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -58,7 +58,7 @@ function createAsset(name: string): Asset | undefined {
   const type = own?.type ?? copiedTypes[name];
   if (type === undefined || (own === undefined && !existsSync(uiDirectory))) return undefined;
   const bytes = own === undefined ? readFileSync(join(uiDirectory, name)) : Buffer.from(own.text());
-  return { type, bytes, tag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
+  return { type, bytes, tag: `"${hash('sha256', bytes, 'base64url')}"` };
 }
 
 const ownAssets: Record<string, { type: string; text: () => string }> = {

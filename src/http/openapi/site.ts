@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
@@ -85,7 +85,7 @@ async function readPage(directory: string, name: string): Promise<Page> {
   const isPicture = name.endsWith('.png');
   return {
     type: types[extname(name)] ?? 'application/octet-stream',
-    tag: `W/"${createHash('sha256').update(plain).digest('base64url')}"`,
+    tag: `W/"${hash('sha256', plain, 'base64url')}"`,
     policy: name.endsWith('.html') ? policyOf(plain.toString()) : undefined,
     encodings: isPicture ? [] : isCompressed ? ['br', 'gzip'] : ['gzip'],
     async bytes(encoding) {
@@ -100,7 +100,7 @@ async function readPage(directory: string, name: string): Promise<Page> {
 /** Allows the scripts that the page contains by their digests, those of this server, and no others. */
 function policyOf(html: string): string {
   const scripts = [...html.matchAll(/<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g)].map(
-    ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
+    ([, text = '']) => `'sha256-${hash('sha256', text, 'base64')}'`,
   );
   return documentationPolicy([...new Set(scripts)]);
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { BlobStore } from '../../blob/blob-store.ts';
 import type { TextBox, WantedText } from '../../content/parse/pdf/locate.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
@@ -27,7 +27,7 @@ export function createBoxes({ db, blobs, parser }: { db: Database; blobs: BlobSt
     if (file === undefined || file.size > fileBytesMax) return undefined;
     const bytes = Buffer.from(await blobs.readAll(file.blobKey, fileBytesMax));
     if (!bytes.subarray(0, 1_024).includes('%PDF-')) return undefined;
-    return createHash('sha256').update(bytes).digest().equals(bytesHash) ? bytes : undefined;
+    return hash('sha256', bytes, 'buffer').equals(bytesHash) ? bytes : undefined;
   }
 
   return {

@@ -1,4 +1,4 @@
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readBundle, readPositions, type TermPostings } from '../../content/postings.ts';
 import { withContext } from '../../content/prepare.ts';
 import { readTokens } from '../../content/terms.ts';
@@ -160,7 +160,7 @@ async function checkDocument(
     const passage = content.subarray(startByte, endByte).toString('utf8');
     const context = withContext(passage, document.title ?? undefined, headingPath);
     // A title that changed without the text is not in the index.
-    if (!createHash('sha256').update(context).digest().equals(embedded)) continue;
+    if (!hash('sha256', context, 'buffer').equals(embedded)) continue;
     const terms = new Map<string, number[]>();
     for (const { term, position } of readTokens(context, language)) {
       const positions = terms.get(term);

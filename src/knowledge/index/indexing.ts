@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type PackedVector, packedCode, packWithCode, unpackVector } from '../../content/embed/codes.ts';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
@@ -91,7 +91,7 @@ export async function prepareDocument(
     ...prepared,
     text,
     fragments: input.fragments,
-    textHash: createHash('sha256').update(text).digest(),
+    textHash: hash('sha256', text, 'buffer'),
     words: prepared.chunks.reduce((sum, chunk) => sum + chunk.words, 0),
     embedded: vectors.length,
   };

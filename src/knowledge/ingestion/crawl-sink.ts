@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { startCrawl } from '../../crawls/jobs.ts';
 import type { CommitBatch, Crawl, CrawlSettings, CrawlSink } from '../../crawls/types.ts';
 import type { Db, Transaction } from '../../db/database.ts';
@@ -103,7 +103,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
         reader: page.reader,
         contentType: page.contentType === '' ? null : page.contentType,
         fileId: null,
-        bytesHash: createHash('sha256').update(text).digest(),
+        bytesHash: hash('sha256', text, 'buffer'),
         bytes: text.length,
         pages: 1,
         sourceUrl: page.url,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Transaction } from '../../db/database.ts';
 import { storableText } from '../../db/text.ts';
 import { usePages } from '../../tenancy/quotas.ts';
@@ -34,9 +34,7 @@ const nameCharactersMax = 500;
 
 /** What another system names a document, as it can be stored and indexed: a long name by its digest. */
 export function listedName(text: string): string {
-  return text.length > nameCharactersMax
-    ? `sha256:${createHash('sha256').update(text).digest('hex')}`
-    : storableText(text);
+  return text.length > nameCharactersMax ? `sha256:${hash('sha256', text)}` : storableText(text);
 }
 
 /** An entry whose bytes have been fetched. */

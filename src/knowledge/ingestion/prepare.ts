@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { ParserPool, ReadAndPrepared } from '../../content/parse/pool/pool.ts';
 import { type OcrReport, ParseError } from '../../content/parse/types.ts';
@@ -192,7 +192,7 @@ export async function readDocument(
     ...input,
     text: parsed.markdown,
     title: titleOf(title, parsed.title, filename) ?? null,
-    bytesHash: hashBytes(input.bytes),
+    bytesHash: hash('sha256', input.bytes, 'buffer'),
     bytes: input.bytes.length,
     pages: parsed.pages ?? 1,
     truncated: parsed.truncated,
@@ -217,10 +217,6 @@ async function parseInput(
   if (isText) return { markdown: bytes.toString() };
   const named = { ...(filename === null ? {} : { filename }), ...(contentType === null ? {} : { contentType }) };
   return parser.parse({ bytes, ...named }, { lane, patient: true, ...options });
-}
-
-export function hashBytes(bytes: Uint8Array): Buffer {
-  return createHash('sha256').update(bytes).digest();
 }
 
 /** A failure of the document itself, as the ingestion reports it; undefined for any other error. */

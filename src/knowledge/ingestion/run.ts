@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import { ParseError } from '../../content/parse/types.ts';
@@ -16,7 +17,6 @@ import {
   DocumentDeleted,
   describeFailure,
   documentBytesMax,
-  hashBytes,
   type Input,
   type PreparedInput,
   prepareAgain,
@@ -250,7 +250,13 @@ export class IngestionRun {
     try {
       const input = await this.#readInput(source, item, contents ?? new ItemContents(db, [item]));
       if (item.dedupe) {
-        const reused = await findDocumentByBytes(db, source.appId, source.id, hashBytes(input.bytes), item.aclId);
+        const reused = await findDocumentByBytes(
+          db,
+          source.appId,
+          source.id,
+          hash('sha256', input.bytes, 'buffer'),
+          item.aclId,
+        );
         if (reused !== undefined) return { kind: 'reuse', documentId: reused };
       }
       return { kind: 'write', ready: await this.prepare(source, input, signal) };

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Type } from 'typebox';
 import { GitError, Repository, type RepositoryFile } from '../../content/git/repository.ts';
 import { ListingPull, listedName } from '../ingestion/listing.ts';
@@ -101,7 +101,7 @@ async function pullBranch(run: IngestionRun, source: SourceRow, repository: Repo
   const commit = await repository.findCommit(given.branch);
   // Whatever decides which files there are.
   const { branch, include_paths: included, exclude_paths: excluded } = given;
-  const scope = hashOf(JSON.stringify([source.payload?.url, branch, included, excluded]));
+  const scope = hash('sha256', JSON.stringify([source.payload?.url, branch, included, excluded]));
   const before = (source.pullState ?? {}) as Partial<PullState>;
   run.note({ commit });
   if (before.commit === commit && before.scope === scope && source.heldDeletions === null) {
@@ -208,8 +208,4 @@ function authorizationOf({ username, password, token }: Credentials): string | u
   const secret = token ?? password;
   if (secret === undefined && username === undefined) return undefined;
   return `Basic ${Buffer.from(`${username ?? 'x-access-token'}:${secret ?? ''}`).toString('base64')}`;
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { Type } from 'typebox';
 import { type FeedEntry, type FeedFile, feedLimits } from '../../content/feed-file.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
@@ -126,7 +126,10 @@ async function takeEntries(pull: ListingPull, entries: FeedEntry[]): Promise<voi
   const named = new Map(
     entries.map((entry) => {
       const id = listedName(entry.id);
-      return [id, { ...entry, id, version: hashOf(JSON.stringify([entry.title, entry.text, entry.url])) }] as const;
+      return [
+        id,
+        { ...entry, id, version: hash('sha256', JSON.stringify([entry.title, entry.text, entry.url])) },
+      ] as const;
     }),
   );
   const listed = [...named.values()];
@@ -190,8 +193,4 @@ async function deleteGone(
     await pull.delete(ids);
     if (ids.length < expiredPerStep) return;
   }
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

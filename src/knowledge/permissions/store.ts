@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
@@ -12,7 +12,7 @@ export type Principal = Pick<Grant, 'principalType' | 'principalId' | 'principal
 export async function internAcl(tx: Transaction, scope: Scope, principals: readonly Principal[]): Promise<string> {
   const { appId, sandboxId } = scope;
   const sorted = principals.map(nameOf).sort();
-  const digest = createHash('sha256').update(JSON.stringify(sorted)).digest();
+  const digest = hash('sha256', JSON.stringify(sorted), 'buffer');
   const [row] = await tx<[{ id: string; isNew: boolean }]>`
     insert into knowledge_acls (app_id, sandbox_id, id, digest)
     values (${appId}, ${sandboxId}, ${newUuid()}, ${digest})

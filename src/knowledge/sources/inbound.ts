@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import type { Database, Transaction } from '../../db/database.ts';
@@ -10,7 +10,7 @@ import { AppError, found, invalidField, notFound } from '../../lib/errors.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import { readBase64url } from '../../tenancy/base64url.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
-import type { Secrets } from '../../tenancy/secrets.ts';
+import { digest, type Secrets } from '../../tenancy/secrets.ts';
 import { generateWebhookSecret, isWebhookSecret } from '../../tenancy/signed-messages.ts';
 import type { Owned } from '../../tenancy/visible.ts';
 import { insertIndex } from '../index/store.ts';
@@ -63,7 +63,7 @@ export function createInboundService(deps: InboundDeps) {
 
   async function findByToken(token: string) {
     const appId = appOfToken(token);
-    return found(appId ? await inboundStore.findInboundSource(db, appId, digestOf(token)) : undefined);
+    return found(appId ? await inboundStore.findInboundSource(db, appId, digest(token)) : undefined);
   }
 
   return {
@@ -203,11 +203,7 @@ const uuidBytes = 16;
 function newInbound(secrets: Secrets, appId: string): { digest: Buffer; token: Buffer; plain: string } {
   const app = Buffer.from(appId.replaceAll('-', ''), 'hex');
   const plain = `${prefix}${Buffer.concat([app, randomBytes(32)]).toString('base64url')}`;
-  return { digest: digestOf(plain), token: secrets.wrap(Buffer.from(plain)), plain };
-}
-
-function digestOf(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+  return { digest: digest(plain), token: secrets.wrap(Buffer.from(plain)), plain };
 }
 
 function appOfToken(token: string): string | undefined {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
@@ -11,7 +12,6 @@ import { type KnowledgeWorkDeps, queueEmbedding, queueIndexWork } from '../inges
 import {
   describeFailure,
   documentBytesMax,
-  hashBytes,
   type PreparedInput,
   readDocument,
   withNewId,
@@ -338,7 +338,7 @@ class ReadAgain extends Error {}
 /** Whether an item changes nothing but metadata, so that its text need not be indexed again. */
 function isSame(old: store.ExternalDocument, item: store.SyncItem, bytes: Buffer): boolean {
   const isTitled = item.title === null || item.title === old.title;
-  return isTitled && item.sourceUrl === old.sourceUrl && old.bytesHash.equals(hashBytes(bytes));
+  return isTitled && item.sourceUrl === old.sourceUrl && old.bytesHash.equals(hash('sha256', bytes, 'buffer'));
 }
 
 /** The metadata of an item, with what the server adds about the text. */

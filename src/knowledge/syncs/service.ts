@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import type { Static } from 'typebox';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
@@ -282,11 +282,9 @@ const emptyItem: store.NewSyncItem = {
 
 /** The digest of what a batch says. The fence is not part of it: a resumed connector may repeat a batch. */
 function digestOf({ cursor }: Batch, items: store.NewSyncItem[]): Buffer {
-  const hash = createHash('sha256');
+  const digest = createHash('sha256');
   for (const { content, ...item } of items) {
-    hash.update(
-      `${canonicalJson(item)}\n${content === null ? '' : createHash('sha256').update(content).digest('hex')}\n`,
-    );
+    digest.update(`${canonicalJson(item)}\n${content === null ? '' : hash('sha256', content)}\n`);
   }
-  return hash.update(canonicalJson({ cursor })).digest();
+  return digest.update(canonicalJson({ cursor })).digest();
 }

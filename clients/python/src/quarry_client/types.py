@@ -2326,8 +2326,6 @@ class ModelUsage(TypedDict):
     """What they cost, in millionths of a currency unit."""
 
 
-StreamedEvent = Union["LoggedEvent", "StreamPosition"]
-
 
 class KnowledgeSourceLearnedModel(TypedDict):
     status: Literal["ready", "over_quota"]
@@ -3173,6 +3171,8 @@ class LinkedApproval(TypedDict):
     expires_at: NotRequired[str]
     """When the link or the approval expires, whichever is earlier."""
 
+
+StreamedEvent = Union["LoggedEvent", "StreamPosition"]
 
 
 class SignedCitationsStatementQuotesPlacesBoxes(TypedDict):
@@ -5900,22 +5900,6 @@ class SignalAutomationRunRequest(TypedDict):
 
 
 
-class EmitEventRequest(TypedDict):
-    name: str
-    """The name."""
-    payload: NotRequired[Any]
-    """The data that comes with it."""
-
-
-
-class EmitEventResponse(TypedDict):
-    id: str
-    """evt_…"""
-    name: str
-    """The name."""
-
-
-
 class ClaimAutomationRunRequest(TypedDict):
     lease_seconds: int
     """For how many seconds the claim is valid unless it is renewed."""
@@ -6199,6 +6183,22 @@ class CreateApprovalLinkRequest(TypedDict):
 class AnswerLinkedApprovalRequest(TypedDict):
     data: Any
     """The answer, which must match the form."""
+
+
+
+class EmitEventRequest(TypedDict):
+    name: str
+    """The name."""
+    payload: NotRequired[Any]
+    """The data that comes with it."""
+
+
+
+class EmitEventResponse(TypedDict):
+    id: str
+    """evt_…"""
+    name: str
+    """The name."""
 
 
 

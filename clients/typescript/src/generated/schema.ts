@@ -1953,9 +1953,6 @@ completion_tokens: number;
 cost: number;
 };
 
-/** The data of an event of the stream. */
-export type StreamedEvent = LoggedEvent | StreamPosition;
-
 /** Where knowledge comes from: documents, a page, a site, a file. */
 export type KnowledgeSource = {
 /** cso_… */
@@ -2688,6 +2685,9 @@ sent_to: string;
 /** When the link or the approval expires, whichever is earlier. */
 expires_at?: string | undefined;
 };
+
+/** The data of an event of the stream. */
+export type StreamedEvent = LoggedEvent | StreamPosition;
 
 /** What was found about quotes, signed with the key of the audit log. */
 export type SignedCitations = {
@@ -4903,20 +4903,6 @@ name: string;
 payload?: unknown | undefined;
 };
 
-export type EmitEventRequest = {
-/** The name. */
-name: string;
-/** The data that comes with it. */
-payload?: unknown | undefined;
-};
-
-export type EmitEventResponse = {
-/** evt_… */
-id: string;
-/** The name. */
-name: string;
-};
-
 export type ClaimAutomationRunRequest = {
 /** For how many seconds the claim is valid unless it is renewed. */
 lease_seconds: number;
@@ -5136,6 +5122,20 @@ expires_in_seconds?: number | undefined;
 export type AnswerLinkedApprovalRequest = {
 /** The answer, which must match the form. */
 data: unknown;
+};
+
+export type EmitEventRequest = {
+/** The name. */
+name: string;
+/** The data that comes with it. */
+payload?: unknown | undefined;
+};
+
+export type EmitEventResponse = {
+/** evt_… */
+id: string;
+/** The name. */
+name: string;
 };
 
 export type VerifyCitationsRequest = {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** The constraint on the output that a request asks the server for. */
 export type ResponseFormat = 'json_schema' | 'json_object' | 'none';
@@ -48,5 +48,5 @@ function knowsNoFormats(reason: string): boolean {
 }
 
 function digestOf(schema: unknown): string {
-  return createHash('sha256').update(JSON.stringify(schema)).digest('base64');
+  return hash('sha256', JSON.stringify(schema), 'base64');
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { boxLimits, type PageBox } from '../../page-boxes.ts';
 import type { Block } from '../write-markdown.ts';
 import type { HtmlElement } from './tree.ts';
@@ -35,5 +35,5 @@ function placeOf(box: HtmlElement | undefined): string {
 }
 
 function keyOf(place: string, text: string): string {
-  return createHash('sha256').update(`${place}\n${text}`).digest('hex').slice(0, 16);
+  return hash('sha256', `${place}\n${text}`).slice(0, 16);
 }
