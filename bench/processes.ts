@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
@@ -36,12 +37,33 @@ export function readMemory(): ByPart {
   return memory;
 }
 
+/** Seconds of processor time of these processes and all of their children, including ended ones. */
+export function cpuOfTree(roots: readonly number[]): number {
+  const all = listProcesses();
+  const wanted = new Set(roots);
+  for (let size = -1; size !== wanted.size; ) {
+    size = wanted.size;
+    for (const { id, parent } of all) if (wanted.has(parent)) wanted.add(id);
+  }
+  return all
+    .filter(({ id }) => wanted.has(id))
+    .reduce((sum, { seconds, endedSeconds }) => sum + seconds + endedSeconds, 0);
+}
+
+/** The processes that were started with this directory, such as its PostgreSQL. */
+export function postmasters(dataDir: string): number[] {
+  return spawnSync('pgrep', ['-f', dataDir], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .filter((line) => line !== '')
+    .map(Number);
+}
+
 function noneOf(): ByPart {
   return { server: 0, postgres: 0, parsers: 0, learning: 0, client: 0, ended: 0 };
 }
 
 function listTree(): (Process & { part: Part })[] {
-  const all = readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (readProcess(Number(name)) ?? []) : []));
+  const all = listProcesses();
   const tree: (Process & { part: Part })[] = [];
   const visit = (process: Process, part: Part) => {
     tree.push({ ...process, part });
@@ -50,6 +72,10 @@ function listTree(): (Process & { part: Part })[] {
   const own = all.find(({ id }) => id === process.pid);
   if (own) visit(own, 'server');
   return tree;
+}
+
+function listProcesses(): Process[] {
+  return readdirSync('/proc').flatMap((name) => (/^\d+$/.test(name) ? (readProcess(Number(name)) ?? []) : []));
 }
 
 function partOf(id: number): Part {

@@ -9,43 +9,19 @@
  * With `--meanings`, a model of meanings is the embedder. Its ranking is fused with what hybrid search finds without it,
  * with several weights: choose one on a collection, and read its gain on another.
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { testPaired } from '../src/cli/client/measures.ts';
 import { isStopTerm, readTokens } from '../src/content/terms.ts';
 import { fuseRankings } from '../src/knowledge/search/fuse.ts';
+import { type Gains, itemsOf, ndcg, type Query, readCollection, searchWithPostgres } from './retrieval/collection.ts';
 import { startBenchServer } from './support.ts';
 
-type Line = { _id: string; title?: string; text: string };
-type Query = { id: string; text: string };
 type Scores = { ndcg: number[]; recall: number[]; latencyMs: number[] };
 
 const directory = process.argv[2];
 if (directory === undefined) throw new Error('Name the directory of a collection.');
-const readLines = (name: string) =>
-  readFileSync(join(directory, name), 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Line);
-const corpus = readLines('corpus.jsonl');
-const relevant = new Map<string, Map<string, number>>();
-for (const line of readFileSync(join(directory, 'qrels.tsv'), 'utf8').trim().split('\n').slice(1)) {
-  const [query = '', document = '', score = '0'] = line.split('\t');
-  const known = relevant.get(query) ?? new Map<string, number>();
-  relevant.set(query, known.set(document, Number(score)));
-}
-const queries: Query[] = readLines('queries.jsonl')
-  .map(({ _id, text }) => ({ id: _id, text }))
-  .filter(({ id }) => relevant.has(id));
+const { corpus, queries, relevant } = readCollection(directory);
 
-/** nDCG@10 with the given gains and a discount of log2(rank + 1). */
-function ndcg(gains: Map<string, number>, found: string[]): number {
-  const sum = (values: number[]) => values.reduce((total, gain, i) => total + gain / Math.log2(i + 2), 0);
-  const ideal = [...gains.values()].sort((a, b) => b - a).slice(0, 10);
-  return sum(found.slice(0, 10).map((id) => gains.get(id) ?? 0)) / sum(ideal);
-}
-
-function recall(gains: Map<string, number>, found: string[]): number {
+function recall(gains: Gains, found: string[]): number {
   const wanted = [...gains].filter(([, gain]) => gain > 0).map(([id]) => id);
   return wanted.filter((id) => found.slice(0, 100).includes(id)).length / Math.max(1, wanted.length);
 }
@@ -65,7 +41,7 @@ async function score(some: Query[], search: (text: string) => Promise<string[]>)
     const start = performance.now();
     const found = [...new Set(await search(text))];
     scores.latencyMs.push(performance.now() - start);
-    const gains = relevant.get(id) ?? new Map<string, number>();
+    const gains: Gains = relevant.get(id) ?? new Map();
     scores.ndcg.push(ndcg(gains, found));
     scores.recall.push(recall(gains, found));
   }
@@ -89,12 +65,7 @@ const server = await startBenchServer(meanings?.env);
 try {
   const source = await server.makeSource();
   for (let from = 0; from < corpus.length; from += 100) {
-    const items = corpus.slice(from, from + 100).map(({ _id, title = '', text }) => ({
-      // If a document consists only of a title, the title is its text.
-      content: { data: text.trim() === '' ? title : text },
-      ...(title === '' ? {} : { title }),
-      metadata: { id: _id },
-    }));
+    const items = itemsOf(corpus.slice(from, from + 100));
     await server.finished(await server.post(`/api/v1/knowledge_sources/${source}/ingest/batch`, { items }));
   }
   const unembedded = () => server.db`select from knowledge_documents where embedding_model is null limit 1`;
@@ -121,12 +92,7 @@ try {
     const { db } = server;
     await db`create table bare_texts as select d.metadata ->> 'id' as id, to_tsvector('english', concat_ws(' ', d.title, convert_from(t.content, 'UTF8'))) as words
       from knowledge_documents d join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id`;
-    const bare = await score(some, async (query) => {
-      const rows = await db<{ id: string }[]>`
-        with q as (select replace(plainto_tsquery('english', ${query})::text, '&', '|')::tsquery as query)
-        select id from bare_texts, q where words @@ query order by ts_rank_cd(words, query) desc limit 100`;
-      return rows.map((row) => row.id);
-    });
+    const bare = await score(some, (query) => searchWithPostgres(db, query, 'ts_rank_cd'));
     print('ts_rank_cd', bare, base);
   }
 } finally {
@@ -150,12 +116,12 @@ async function compareWeights(
     await score(queries, async (query) => remember(byMeaning, query, await ask(query, 'vector'))),
     base,
   );
-  const rowOf = new Map(corpus.map(({ _id }, row) => [_id, row]));
+  const rowOf = new Map(corpus.map(({ id }, row) => [id, row]));
   const rowsOf = (ids: string[] = []) => ids.map((id) => rowOf.get(id) ?? 0);
   for (const weight of [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2]) {
     const fuse = async (query: string) =>
       fuseRankings(rowsOf(without.get(query)), [{ rows: rowsOf(byMeaning.get(query)), weight }]).map(
-        ({ row }) => corpus[row]?._id ?? '',
+        ({ row }) => corpus[row]?.id ?? '',
       );
     print(`weight ${weight}`, await score(queries, fuse), base);
   }

@@ -1,0 +1,47 @@
+/**
+ * Quarry beside other programs that do one of its tasks, each task in one run on this machine:
+ *   node bench/peers.ts [--only kv,runs,crawl,search,pages,pdf] [--seconds 1.5] [--runs 1000] [--pages 400]
+ *     [--documents 150]
+ * Prints one table in Markdown, which docs/comparison.md explains. The other programs come from npm and Debian and are
+ * installed into directories outside the repository. `search`, `pages` and `pdf` need collections with ground truth:
+ * `--data DIRECTORY` names the directory that has retrieval, wcxb and extract, which is ../shared/data otherwise.
+ */
+import { parseArgs } from 'node:util';
+import type { Row } from './peers/row.ts';
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: 'kv,runs,crawl,search,pages,pdf' },
+    seconds: { type: 'string', default: '1.5' },
+    runs: { type: 'string', default: '1000' },
+    pages: { type: 'string', default: '400' },
+    documents: { type: 'string', default: '150' },
+    data: { type: 'string', default: '../shared/data' },
+  },
+});
+const { data } = values;
+const tasks: Record<string, () => Promise<Row[]>> = {
+  kv: async () => (await import('./peers/kv.ts')).measureKv(Number(values.seconds)),
+  runs: async () => (await import('./peers/runs.ts')).measureRuns(Number(values.runs)),
+  crawl: async () => (await import('./peers/crawl.ts')).compareCrawls(Number(values.pages)),
+  search: async () =>
+    (await import('./peers/search.ts')).measureSearch([`${data}/retrieval/cacm`, `${data}/retrieval/cisi`]),
+  pages: async () => (await import('./peers/pages.ts')).measurePages(`${data}/wcxb`, Number(values.documents)),
+  pdf: async () => (await import('./peers/pdf.ts')).measurePdf(`${data}/extract`),
+};
+const names = values.only.split(',');
+const unknown = names.filter((name) => !Object.hasOwn(tasks, name));
+if (unknown.length > 0)
+  throw new Error(`There is no ${unknown.join(', ')}. There are: ${Object.keys(tasks).join(', ')}.`);
+
+const lines = ['| Task | Program | Version | Guarantees | Measured |', '| --- | --- | --- | --- | --- |'];
+for (const name of names) {
+  const startedAt = performance.now();
+  for (const { program, version, guarantees, figures } of (await tasks[name]?.()) ?? []) {
+    const measured = Object.entries(figures).map(([column, figure]) => `${column} ${figure}`);
+    lines.push(`| ${[name, program, version, guarantees, measured.join('; ')].join(' | ')} |`);
+  }
+  console.error(`${name} took ${((performance.now() - startedAt) / 1_000).toFixed(0)} s.`);
+}
+console.log(lines.join('\n'));
+process.exit();
