@@ -92,7 +92,7 @@ try {
     const { db } = server;
     await db`create table bare_texts as select d.metadata ->> 'id' as id, to_tsvector('english', concat_ws(' ', d.title, convert_from(t.content, 'UTF8'))) as words
       from knowledge_documents d join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id`;
-    const bare = await score(some, (query) => searchWithPostgres(db, query, 'ts_rank_cd'));
+    const bare = await score(some, (query) => searchWithPostgres(db, query, 'ts_rank_cd', 0));
     print('ts_rank_cd', bare, base);
   }
 } finally {

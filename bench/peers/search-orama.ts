@@ -7,7 +7,7 @@ type Orama = {
   search(db: object, query: object): Promise<{ hits: { document: { id: string } }[] }>;
 };
 
-/** As it comes, and with the stemmer and the stop words that its documentation describes. */
+/** As it comes, and with the stemmer, the stop words and a boost as its documentation describes them. */
 export async function startOrama(): Promise<SearchPeer> {
   const names = ['@orama/orama', '@orama/stemmers', '@orama/stopwords'];
   const packages = installPackages(
@@ -20,19 +20,22 @@ export async function startOrama(): Promise<SearchPeer> {
   const tokenizer = { language: 'english', stemming: true, stemmer, stopWords: stopwords };
   const schema = { id: 'string', title: 'string', text: 'string' };
   const indexes = {
-    Orama: create({ schema }),
-    'Orama with stems and stop words': create({ schema, components: { tokenizer } }),
+    Orama: { index: create({ schema }), boost: {} },
+    'Orama with stems, stop words and a boost of titles': {
+      index: create({ schema, components: { tokenizer } }),
+      boost: { title: 2 },
+    },
   };
   return {
     async add(texts) {
-      for (const index of Object.values(indexes)) await insertMultiple(index, [...texts]);
+      for (const { index } of Object.values(indexes)) await insertMultiple(index, [...texts]);
     },
-    searches: Object.entries(indexes).map(([program, index]) => ({
+    searches: Object.entries(indexes).map(([program, { index, boost }]) => ({
       program,
       version: packages.version('@orama/orama'),
       guarantees: 'in the memory of one process, not durable; no tenants; called in process',
       async search(term) {
-        const { hits } = await search(index, { term, properties: ['title', 'text'], limit: 10 });
+        const { hits } = await search(index, { term, properties: ['title', 'text'], boost, limit: 10 });
         return hits.map(({ document }) => document.id);
       },
     })),

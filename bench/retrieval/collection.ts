@@ -50,13 +50,19 @@ export function itemsOf(texts: readonly Text[]) {
   }));
 }
 
-/** PostgreSQL's functions that rank, as its documentation uses them. */
-export const ranks = ['ts_rank_cd', 'ts_rank'] as const;
-
-/** PostgreSQL's own full text: documents with any word of the query, ranked. */
-export async function searchWithPostgres(db: Database, text: string, rank: (typeof ranks)[number]): Promise<string[]> {
+/**
+ * PostgreSQL's own full text: documents with any word of the query, ranked by one of its functions.
+ * @param normalization 0 ignores how long a document is, 1 divides by the logarithm of its length
+ */
+export async function searchWithPostgres(
+  db: Database,
+  text: string,
+  rank: 'ts_rank' | 'ts_rank_cd',
+  normalization: number,
+): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     with q as (select replace(plainto_tsquery('english', ${text})::text, '&', '|')::tsquery as query)
-    select id from bare_texts, q where words @@ query order by ${db(rank)}(words, query) desc limit 100`;
+    select id from bare_texts, q where words @@ query
+    order by ${db(rank)}(words, query, ${normalization}::integer) desc limit 100`;
   return rows.map((row) => row.id);
 }

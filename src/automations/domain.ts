@@ -26,7 +26,8 @@ import { runStream } from './runs/stream.ts';
 
 /*
  * Durable workflows. A definition has a graph of nodes; a run executes one version of it and writes a journal.
- * - definitions/: creating and changing automations, checking graphs, files of the command line.
+ * - definitions/: `change.ts` creates and changes automations: `values.ts` applies the input, `checks.ts` and `graph.ts`
+ *   check it; `find.ts` finds them for every other folder. Also the app's secrets, and files of the command line.
  * - approvals/: questions of runs to people, who answers them, and links for people without an account.
  * - rewind/: new runs from those that have ended, with a part of their journal.
  * - triggers/: events and schedules start runs.
@@ -70,17 +71,17 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const { db, clock, log, secrets, ledger, expressions, llm, runTokensMax } = deps;
   const loadGraph = createGraphLoader(db);
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
-  const runSecrets = new RunSecrets(automations.openSecrets);
+  const runSecrets = new RunSecrets(secrets);
   const treeBudget = new TreeBudget(db, clock);
   const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const environment = { worker, version: deps.version };
   const journal = new ProgramJournal({ db, clock, secrets, treeBudget, environment, runSecrets });
-  const runs = createRunService({ db, clock, secrets, expressions, automations, loadGraph, journal });
+  const runs = createRunService({ db, clock, secrets, expressions, loadGraph, journal });
   const programs = createProgramService({
-    ...{ db, clock, log, secrets, expressions, streams: deps.streams, automations, runs, runSecrets, journal },
+    ...{ db, clock, log, secrets, expressions, streams: deps.streams, runs, runSecrets, journal },
   });
   const { baseUrl, hosts } = deps;
-  const wakes = createProgramWakes({ db, clock, secrets, baseUrl, automations, journal, hosts });
+  const wakes = createProgramWakes({ db, clock, secrets, baseUrl, journal, hosts });
   const nodes = createNodeServices({ db, log, llm, runTokensMax, runs, domains, expressions });
   const workflow = createAutomationWorkflow({
     db,
@@ -88,7 +89,6 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
     clock,
     log,
     expressions,
-    automations,
     loadGraph,
     secrets: runSecrets,
     advanceProgram: programs.advance,

@@ -1,6 +1,6 @@
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
 import { formatId } from '../lib/ids.ts';
-import { pausedReason } from './definitions/service.ts';
+import { pausedReason } from './definitions/change.ts';
 import type { AutomationRow, FullAutomation, GraphRow, SecretRow } from './definitions/store.ts';
 import type { EntryRow, RunRow } from './runs/store.ts';
 import type { RunSummaryRow } from './runs/visible-store.ts';

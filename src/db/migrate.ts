@@ -41,11 +41,6 @@ function readServesFrom(sql: string): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-/** The oldest schema whose code can use a database with all of these migrations. */
-export function findServesFrom(migrations: readonly Migration[]): number {
-  return Math.max(1, ...migrations.map(({ servesFrom = 1 }) => servesFrom));
-}
-
 /**
  * Brings the database to this release: runs each migration once, in order and in its own transaction, however many
  * processes start together. Returns the names of the migrations it applied. A database that a newer release has

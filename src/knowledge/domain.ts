@@ -47,8 +47,8 @@ import { sweepVersions } from './versions/sweep.ts';
  * Sources hold documents, which search finds.
  * - sources/: creating and changing sources, inbound URLs and messages. kinds/: what each kind accepts.
  * - syncs/: what connectors send, in batches that are stored first and then indexed.
- * - ingestion/: one import of content. Pushed content is read while the request waits, pulls run as jobs, and sites come
- *   from crawls.
+ * - ingestion/: one import of content: `push.ts` checks what is pushed, `start.ts` begins it. Small content is read while
+ *   the request waits, pulls run as jobs, and sites come from crawls.
  * - documents/: reading and changing single documents; attached-files/: files of vector stores.
  * - versions/: what documents were, kept by triggers in the transaction of the change, and restored by ingestions.
  * - index/: chunks, words and vectors of each source, written in the transaction of its document, then merged by jobs.

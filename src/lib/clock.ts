@@ -8,23 +8,6 @@ export function nowSeconds(clock: Clock): number {
   return Math.floor(clock.now().getTime() / 1_000);
 }
 
-/** A clock that moves only when a test moves it. */
-export class ManualClock implements Clock {
-  #now: Date;
-
-  constructor(start = new Date()) {
-    this.#now = start;
-  }
-
-  now(): Date {
-    return new Date(this.#now);
-  }
-
-  advance(ms: number): void {
-    this.#now = new Date(this.#now.getTime() + ms);
-  }
-}
-
 /** Node's timers fire immediately if set for longer. */
 const timerMsMax = 2 ** 31 - 1;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AppliedMigration, findServesFrom, type Migration, readMigrations } from '../../src/db/migrate.ts';
+import { type AppliedMigration, type Migration, readMigrations } from '../../src/db/migrate.ts';
 import { readProjectFile } from '../support/source.ts';
 import { listReleases, loadRelease } from '../support/upgrade/released-database.ts';
 
@@ -32,8 +32,9 @@ test('every migration is recorded', () => {
 });
 
 test('the previous release can use the database after every migration of this one', () => {
+  const servesFrom = Math.max(1, ...migrations.map((migration) => migration.servesFrom ?? 1));
   assert.ok(
-    findServesFrom(migrations) <= lastReleased,
+    servesFrom <= lastReleased,
     `Expand now, contract in the next release: code of schema ${lastReleased} still runs while this release is rolled out.`,
   );
 });

@@ -273,3 +273,19 @@ test('a condition that several offers share stays in each, but not in copies nor
   includes(entries, ['Berth number 24']);
   assert.equal(entries.split(notice).length - 1, 1, entries);
 });
+
+test('a closed menu of a collection is left out even if it is longer than the page, closed questions with links are not', () => {
+  const choices = Array.from({ length: 400 }, (_unused, at) => `<a href="/anchors?port=${at}">Port number ${at}</a>`);
+  const cards = ['Oak', 'Pine', 'Steel', 'Iron', 'Brass', 'Copper'].map(
+    (name) =>
+      `<li class="product-card"><a href="/products/${name}"><h3>${name} anchor</h3></a><span>$12.00</span></li>`,
+  );
+  const markdown = read(
+    `<html><head><title>Anchors</title><meta property="og:type" content="product.group"></head><body>${chrome}<h1>Anchors</h1>
+      <details class="select-menu"><summary>Port: any</summary><div class="list">${choices.join('')}</div></details><ul>${cards.join('')}</ul>
+      <details class="faq-menu"><summary>Who pays?</summary><p><a href="/fees">All ${sentence('fee')}</a></p></details></body></html>`,
+    'https://shop.test/collections/anchors',
+    'collection',
+  );
+  includes(markdown, ['Steel anchor', 'fee of the harbour'], ['Port number', 'Port: any']);
+});

@@ -1,4 +1,6 @@
 import type { Db } from '../../db/database.ts';
+import type { Scope } from '../../tenancy/caller.ts';
+import type { Secrets } from '../../tenancy/secrets.ts';
 import { findSecrets } from '../runs/secret-store.ts';
 import { SecretValues } from './secret-values.ts';
 
@@ -13,25 +15,23 @@ const none: OpenSecrets = { values: {}, finder: new SecretValues({}) };
 
 /** Reads and decrypts the secrets of an app once for each version of them, not for each run that is advanced. */
 export class RunSecrets {
-  readonly #open: (wrapped: Readonly<Record<string, string>>) => Record<string, string>;
+  readonly #secrets: Secrets;
   readonly #cached = new Map<string, Cached>();
   #characters = 0;
 
-  /** @param open unwraps secrets, by name */
-  constructor(open: (wrapped: Readonly<Record<string, string>>) => Record<string, string>) {
-    this.#open = open;
+  constructor(secrets: Secrets) {
+    this.#secrets = secrets;
   }
 
   /** @param version changes with every change of the secrets; null if there are none */
-  async of(db: Db, run: { appId: string; sandboxId: string }, version: string | null): Promise<OpenSecrets> {
+  async of(db: Db, run: Scope, version: string | null): Promise<OpenSecrets> {
     if (version === null) return none;
     const key = `${run.appId}/${run.sandboxId}`;
     const known = this.#cached.get(key);
     if (known?.version === version) return known;
-    const found = await findSecrets(db, run);
-    const values = this.#open(found.secrets ?? {});
+    const { values, ...read } = await readSecrets(db, this.#secrets, run);
     const characters = Object.values(values).reduce((sum, value) => sum + value.length, 0);
-    const opened = { values, finder: new SecretValues(values), version: found.version ?? '', characters };
+    const opened = { values, finder: new SecretValues(values), version: read.version ?? '', characters };
     this.#keep(key, opened);
     return opened;
   }
@@ -45,4 +45,16 @@ export class RunSecrets {
     this.#cached.set(key, opened);
     this.#characters += opened.characters;
   }
+}
+
+/** The secrets of an app or a sandbox by name, and their version; null if there are none. */
+export async function readSecrets(
+  db: Db,
+  secrets: Secrets,
+  scope: Scope,
+): Promise<{ values: Record<string, string>; version: string | null }> {
+  const found = await findSecrets(db, scope);
+  const open = (value: string) => secrets.unwrap(Buffer.from(value, 'base64')).plain.toString('utf8');
+  const opened = Object.entries(found.secrets ?? {}).map(([name, value]) => [name, open(value)] as const);
+  return { values: Object.fromEntries(opened), version: found.version };
 }

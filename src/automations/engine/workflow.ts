@@ -5,7 +5,6 @@ import { taskNames } from '../../jobs/task-names.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Graph, readGraph } from '../definitions/graph.ts';
-import type { AutomationService } from '../definitions/service.ts';
 import { isTemporaryError } from '../nodes/errors.ts';
 import type { NodeServices } from '../nodes/kind.ts';
 import { deleteOldOutput } from '../runs/generation-store.ts';
@@ -33,7 +32,6 @@ type WorkflowDeps = {
   clock: Clock;
   log: Logger;
   expressions: Expressions;
-  automations: AutomationService;
   secrets: RunSecrets;
   loadGraph(run: RunRow): Promise<Graph>;
   advanceProgram: AdvanceDeps['advanceProgram'];

@@ -6,7 +6,7 @@ import { found } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import type { AutomationService } from '../definitions/service.ts';
+import { findDefinition } from '../definitions/find.ts';
 import * as runStore from '../runs/store.ts';
 import { claimRun, type HeldClaim } from './claims.ts';
 import { type ProgramJournal, type RunKey, readyTopic } from './journal.ts';
@@ -18,7 +18,6 @@ type ClaimingDeps = {
   clock: Clock;
   secrets: Secrets;
   streams: StreamHub;
-  automations: AutomationService;
   journal: ProgramJournal;
 };
 
@@ -30,16 +29,16 @@ const lookMsMin = 20;
 
 /** How workers get runs: the one that has been ready for longest, or the next that becomes ready. */
 export function createClaiming(deps: ClaimingDeps) {
-  const { db, clock, streams, automations, journal } = deps;
+  const { db, clock, streams, journal } = deps;
   /** Runs that requests of this process are claiming, so that others try the next ones. */
   const claiming = new Set<string>();
 
   async function findAutomations(caller: Caller, names: readonly string[]): Promise<string[]> {
     const ids = new Set<string>();
     for (const [index, name] of names.entries()) {
-      const id = await automations.findDefinitionId(caller, name);
-      if (id === undefined) throw unknownReference(`automations.${index}`);
-      ids.add(id);
+      const found = await findDefinition(db, caller, name);
+      if (found === undefined) throw unknownReference(`automations.${index}`);
+      ids.add(found.id);
     }
     return [...ids];
   }

@@ -4,7 +4,6 @@ import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import type { AutomationService } from '../definitions/service.ts';
 import type { Expressions } from '../engine/expressions.ts';
 import type { RunSecrets } from '../engine/run-secrets.ts';
 import { runEnd } from '../nodes/services.ts';
@@ -26,7 +25,6 @@ type ProgramDeps = {
   secrets: Secrets;
   expressions: Expressions;
   streams: StreamHub;
-  automations: AutomationService;
   runs: RunStarts;
   runSecrets: RunSecrets;
   journal: ProgramJournal;

@@ -9,7 +9,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { readSignedIds, writeSignedIds } from '../../tenancy/signed-ids.ts';
-import type { AutomationService } from '../definitions/service.ts';
+import { findDefinition } from '../definitions/find.ts';
 import * as runStore from '../runs/store.ts';
 import { claimRun } from './claims.ts';
 import type { ProgramChange, ProgramJournal } from './journal.ts';
@@ -52,7 +52,6 @@ type WakeDeps = {
   clock: Clock;
   secrets: Secrets;
   baseUrl: () => string;
-  automations: AutomationService;
   journal: ProgramJournal;
   hosts: ProgramHosts;
 };
@@ -61,7 +60,7 @@ type WakeJob = { appId: string; webhookId: string };
 export type ProgramWakes = ReturnType<typeof createProgramWakes>;
 
 export function createProgramWakes(deps: WakeDeps) {
-  const { db, clock, secrets, baseUrl, automations, journal, hosts } = deps;
+  const { db, clock, secrets, baseUrl, journal, hosts } = deps;
 
   /** Claims runs for the function of a webhook until none is ready or it has as many as it may have. */
   async function wakeHost({ appId, webhookId }: WakeJob, signal: AbortSignal): Promise<void> {
@@ -121,7 +120,7 @@ export function createProgramWakes(deps: WakeDeps) {
     async check(caller: Caller, names: readonly string[]): Promise<string[]> {
       const ids = new Set<string>();
       for (const [index, name] of names.entries()) {
-        const found = await automations.findDefinition(caller, name);
+        const found = await findDefinition(db, caller, name);
         if (!found) throw unknownReference(`automations.${index}`);
         if (!found.program) throw invalidField(`automations.${index}`, 'must be an automation with a WorkflowProgram');
         ids.add(found.id);

@@ -6,12 +6,13 @@ import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { intersectScopes, type KeyScope } from '../../tenancy/key-scopes.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
+import { getDefinition } from '../definitions/find.ts';
 import { type Graph, isProgram } from '../definitions/graph.ts';
-import type { AutomationService } from '../definitions/service.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import * as definitionStore from '../definitions/store.ts';
 import type { Expressions } from '../engine/expressions.ts';
 import type { JournalEntry } from '../engine/journal.ts';
+import { readSecrets } from '../engine/run-secrets.ts';
 import { SecretValues } from '../engine/secret-values.ts';
 import { wrapSecrets } from '../programs/fragments.ts';
 import { insertFragments, listFragments } from '../programs/store.ts';
@@ -31,7 +32,6 @@ import { keepSteps } from './program.ts';
 type RetryDeps = {
   db: Database;
   clock: Clock;
-  automations: AutomationService;
   expressions: Expressions;
   loadGraph(run: RunRow): Promise<Graph>;
   secrets: Secrets;
@@ -61,7 +61,7 @@ const startsShownMax = 1_000;
 
 /** New runs from those that have ended: from their beginning, or from a node with the journal before it. */
 export function createRetries(deps: RetryDeps) {
-  const { db, clock, automations } = deps;
+  const { db, clock } = deps;
 
   /** A new run with the input and the identity of the old one. */
   function again(caller: Caller, run: RunRow, automation: AutomationRow, more: Partial<NewRun> = {}): NewRun {
@@ -106,7 +106,7 @@ export function createRetries(deps: RetryDeps) {
       const run = await getRun(db, caller, id);
       checkMembers(input);
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');
-      const automation = await automations.getDefinition(caller, formatId('automation', run.automationId));
+      const automation = await getDefinition(db, caller, formatId('automation', run.automationId));
       requireRunning(automation);
       if (input.from !== undefined) {
         const { from, outputs = {}, workflow_version: version } = input;
@@ -133,7 +133,7 @@ function checkMembers({ from, payload, outputs, workflow_version }: RetryInput):
 }
 
 async function keepOfGraph(
-  { db, automations, loadGraph }: RetryDeps,
+  { db, secrets, loadGraph }: RetryDeps,
   { caller, run, automation, from: wanted, outputs, version }: Rewind,
   now: Date,
 ): Promise<Kept> {
@@ -147,7 +147,7 @@ async function keepOfGraph(
   const entries = (await runStore.listEntries(db, run)).map(runStore.readEntry);
   const from = readFrom(wanted, run, entries, old.nodes);
   const { kept, open } = planRewind(entries, from);
-  const edited = replaceOutputs(kept, outputs, old.nodes, await secretsIn(automations, caller, outputs));
+  const edited = replaceOutputs(kept, outputs, old.nodes, await secretsIn({ db, secrets }, caller, outputs));
   const drafts = copyEntries(edited, { runId: run.id, open, now });
   const numbered = drafts.map((draft, index) => ({ ...draft, sequence: index + 1 }));
   const mismatch = (message: string) =>
@@ -164,15 +164,17 @@ async function keepOfGraph(
 }
 
 /** The values of secrets to find in these outputs. */
-async function secretsIn(automations: AutomationService, caller: Caller, outputs: object): Promise<SecretValues> {
-  const rows = Object.keys(outputs).length === 0 ? [] : await automations.listSecrets(caller);
-  const wrapped = Object.fromEntries(rows.map(({ name, value }) => [name, value.toString('base64')]));
-  return new SecretValues(automations.openSecrets(wrapped));
+async function secretsIn(
+  { db, secrets }: Pick<RetryDeps, 'db' | 'secrets'>,
+  caller: Caller,
+  outputs: object,
+): Promise<SecretValues> {
+  return new SecretValues(Object.keys(outputs).length === 0 ? {} : (await readSecrets(db, secrets, caller)).values);
 }
 
 /** The steps that the old run had done. The program executes the others. */
 async function keepOfProgram(
-  { db, secrets, automations }: RetryDeps,
+  { db, secrets }: RetryDeps,
   { caller, run, from: wanted, outputs, version }: Rewind,
   now: Date,
 ): Promise<Kept> {
@@ -180,7 +182,7 @@ async function keepOfProgram(
   const entries = (await runStore.listEntries(db, run)).map(runStore.readEntry);
   const steps = new Set(entries.flatMap(({ nodeId }) => nodeId ?? []));
   const kept = keepSteps(entries, readFrom(wanted, run, entries, steps));
-  const values = await secretsIn(automations, caller, outputs);
+  const values = await secretsIn({ db, secrets }, caller, outputs);
   const edited = replaceOutputs(kept, outputs, steps, values);
   const drafts = copyEntries(edited, { runId: run.id, open: new Set(), now });
   const recorded = new Map((await listFragments(db, run, 0, run.sequence)).map((one) => [one.sequence, one.secrets]));

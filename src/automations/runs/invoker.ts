@@ -1,6 +1,6 @@
 import { AppError } from '../../lib/errors.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
-import { pausedReason } from '../definitions/service.ts';
+import { pausedReason } from '../definitions/change.ts';
 import type { AutomationRow } from '../definitions/store.ts';
 import type { RunRow } from './store.ts';
 

@@ -4,7 +4,7 @@ import { AppError, found, invalidField, requireJsonSize } from '../../lib/errors
 import { formatId, parseId } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import type { AutomationService } from '../definitions/service.ts';
+import { getDefinition } from '../definitions/find.ts';
 import { claimRun, setLease } from './program-work-store.ts';
 import { getRun } from './read.ts';
 import * as runStore from './store.ts';
@@ -14,15 +14,14 @@ import { wrongState } from './wrong-state.ts';
 type ProgramWorkDeps = {
   db: Database;
   clock: Clock;
-  automations: AutomationService;
 };
 
 /** Runs without a graph, which an external worker claims and reports on. */
-export function createProgramWork({ db, clock, automations }: ProgramWorkDeps) {
+export function createProgramWork({ db, clock }: ProgramWorkDeps) {
   return {
     /** Claims the oldest run that waits for an external worker; undefined if there is none. */
     async claim(caller: Caller, name: string, leaseSeconds: number): Promise<runStore.RunRow | undefined> {
-      const { id, graphVersion, appId, maxConcurrentRuns } = await automations.getDefinition(caller, name);
+      const { id, graphVersion, appId, maxConcurrentRuns } = await getDefinition(db, caller, name);
       if (graphVersion !== null)
         throw new AppError(
           'conflict',

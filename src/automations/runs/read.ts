@@ -9,7 +9,7 @@ import { limits } from '../../lib/limits.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import type { AutomationService } from '../definitions/service.ts';
+import { findDefinition, getDefinition } from '../definitions/find.ts';
 import type { listVisibleRunsQuery } from '../schema.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { hidesPayloads } from './invoker.ts';
@@ -17,7 +17,7 @@ import { findPendingFor, type PendingFor } from './pending.ts';
 import * as runStore from './store.ts';
 import { findVisibleRun, listRuns, listVisibleRuns, type RunFilter, type RunSummaryRow } from './visible-store.ts';
 
-type ReadDeps = { db: Database; clock: Clock; secrets: Secrets; automations: AutomationService };
+type ReadDeps = { db: Database; clock: Clock; secrets: Secrets };
 
 type JournalPage = {
   run: runStore.RunRow;
@@ -36,7 +36,7 @@ export async function getRun(db: Db, caller: Caller, id: string): Promise<runSto
 }
 
 /** What callers read of runs: one, lists of them, and their journals. */
-export function createRunReading({ db, clock, secrets, automations }: ReadDeps) {
+export function createRunReading({ db, clock, secrets }: ReadDeps) {
   return {
     get: (caller: Caller, id: string) => getRun(db, caller, id),
 
@@ -64,7 +64,7 @@ export function createRunReading({ db, clock, secrets, automations }: ReadDeps) 
     },
 
     async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
-      const { id } = await automations.getDefinition(caller, automation);
+      const { id } = await getDefinition(db, caller, automation);
       return listRuns(db, caller, id, status, page);
     },
 
@@ -76,7 +76,7 @@ export function createRunReading({ db, clock, secrets, automations }: ReadDeps) 
         throw new AppError('invalid_cursor', 'The cursor does not belong to this list.');
       const filter = readFilter(query);
       if (query.automation !== undefined) {
-        filter.automationId = await automations.findDefinitionId(caller, query.automation);
+        filter.automationId = (await findDefinition(db, caller, query.automation))?.id;
         if (filter.automationId === undefined) return { rows: [], hasMore: false, cursor: undefined };
       }
       const found = await listVisibleRuns(db, caller, filter, before, count + 1);

@@ -2,7 +2,6 @@ import type { Database } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import type { Graph } from '../definitions/graph.ts';
-import type { AutomationService } from '../definitions/service.ts';
 import type { Expressions } from '../engine/expressions.ts';
 import type { ProgramJournal } from '../programs/journal.ts';
 import { createRetries } from '../rewind/service.ts';
@@ -17,7 +16,6 @@ type RunDeps = {
   clock: Clock;
   secrets: Secrets;
   expressions: Expressions;
-  automations: AutomationService;
   loadGraph(run: RunRow): Promise<Graph>;
   journal: ProgramJournal;
 };

@@ -5,8 +5,8 @@ import { AppError, notFound } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import { fieldId, findAgent, unknownReference } from '../../tenancy/references.ts';
+import { getDefinition } from '../definitions/find.ts';
 import { graphLimits } from '../definitions/graph.ts';
-import type { AutomationService } from '../definitions/service.ts';
 import { type AutomationRow, canSeeAutomation } from '../definitions/store.ts';
 import type { Expressions } from '../engine/expressions.ts';
 import { treeLimitError } from '../nodes/errors.ts';
@@ -20,7 +20,7 @@ import { newRun } from './new-run.ts';
 import { checkPayload } from './payload.ts';
 import * as runStore from './store.ts';
 
-type StartDeps = { db: Database; clock: Clock; expressions: Expressions; automations: AutomationService };
+type StartDeps = { db: Database; clock: Clock; expressions: Expressions };
 
 /** How callers start runs, and how runs start others on behalf of the caller that they act as. */
 export type RunStarts = {
@@ -37,10 +37,10 @@ export type RunStarts = {
   ): Promise<{ commit(tx: Db): Promise<Child> }>;
 };
 
-export function createRunStarts({ db, clock, expressions, automations }: StartDeps): RunStarts {
+export function createRunStarts({ db, clock, expressions }: StartDeps): RunStarts {
   /** The automation to invoke, if its owner allows the caller. An automation without an owner is open to all. */
   async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
-    const automation = await automations.getDefinition(caller, name);
+    const automation = await getDefinition(db, caller, name);
     if (!canSeeWholeApp(caller) && !(await canSeeAutomation(db, caller, automation.id))) throw notFound();
     return automation;
   }

@@ -101,7 +101,12 @@ function aclsOf(
         where app_id = ${appId} and id = any(${replaced}::uuid[]) and acl_id is not null) a)`;
 }
 
-export async function insertItems(db: Db, appId: string, ingestionId: string, items: NewItem[]): Promise<void> {
+export async function insertItems(
+  db: Db,
+  appId: string,
+  ingestionId: string,
+  items: readonly NewItem[],
+): Promise<void> {
   const { all, starts, sizes } = joinBytes(items.map(({ content }) => content ?? Buffer.alloc(0)));
   await db`
     insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,

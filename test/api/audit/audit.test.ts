@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { sweepAudit } from '../../../src/audit/sweep.ts';
 import { createLedger } from '../../../src/ledger/seal.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../../support/server.ts';
 

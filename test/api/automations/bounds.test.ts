@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../../support/automations.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;

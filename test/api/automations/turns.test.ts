@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { usualTimeouts } from '../../../src/lib/timeouts.ts';
 import { AutomationsClient, graphOf, type Run } from '../../support/automations.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { type WakeOrder, wakeDueRuns } from '../../../src/automations/runs/wake-store.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 
 /* The table of times at which runs are due. The server's own checks find nothing: its clock stands still. */

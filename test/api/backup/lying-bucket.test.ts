@@ -9,8 +9,8 @@ import { takeBackupToBucket } from '../../../src/backup/take.ts';
 import { verifyBackup } from '../../../src/backup/verify.ts';
 import { BlobMissing } from '../../../src/blob/blob-store.ts';
 import type { S3Objects } from '../../../src/blob/s3.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer } from '../../support/server.ts';
 
 /* A bucket that returns other bytes than it was given, and one that keeps less than it acknowledges. */

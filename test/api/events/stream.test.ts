@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { eventBounds, sweepEvents } from '../../../src/events/domain.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { EventStream } from '../../support/event-stream.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { production } from '../../../src/db/database.ts';
 import { writeFile } from '../../../src/files/write.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { bytesOf, type FileBody, pixel } from '../../support/files.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 

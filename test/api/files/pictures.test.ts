@@ -3,10 +3,10 @@ import { after, test } from 'node:test';
 import { encodePicture, pictureKind } from '../../../src/content/picture/codecs.ts';
 import { deleteUnusedPictures, insertPicture } from '../../../src/files/picture-store.ts';
 import { findFile } from '../../../src/files/store.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { pdf, pdfOfPages } from '../../support/documents.ts';
 import type { FileBody } from '../../support/files.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { halves } from '../../support/pictures.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 

@@ -5,8 +5,8 @@ import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { sweepBlobs } from '../../../src/files/sweep.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { bytesOf, type FileBody, pixel } from '../../support/files.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 

@@ -6,8 +6,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, mock, test } from 'node:test';
 import { Intake } from '../../../src/http/body/intake.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { EventStream } from '../../support/event-stream.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
 import { offsetType, tus, uploadHeaders } from '../../support/uploads.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { ManualClock } from '../../../src/lib/clock.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { type ApiOptions, type ErrorBody, startTestServer, type TestServer } from '../../support/server.ts';
 import { startWatch } from '../../support/speed.ts';
 

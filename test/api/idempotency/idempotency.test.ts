@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import OpenAI, { toFile } from 'openai';
 import { sweepIdempotency } from '../../../src/idempotency/sweep.ts';
 import { pathsOfKinds } from '../../../src/idempotency/visible.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 

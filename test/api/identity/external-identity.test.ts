@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHmac, createPublicKey } from 'node:crypto';
 import { after, test } from 'node:test';
 import { SignJWT } from 'jose';
-import { ManualClock } from '../../../src/lib/clock.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { type ApiOptions, type ErrorBody, startTestServer } from '../../support/server.ts';
 import { startIssuer } from '../../support/token-issuer.ts';
 

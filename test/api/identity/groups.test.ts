@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer } from '../../support/server.ts';
 import { startIssuer } from '../../support/token-issuer.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, test } from 'node:test';
 import { addJob } from '../../../src/jobs/queue.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { limits } from '../../../src/lib/limits.ts';
 import { startEmbeddingService } from '../../support/embedding-service.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 

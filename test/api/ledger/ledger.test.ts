@@ -8,12 +8,12 @@ import { TrustedKeys } from '../../../src/ledger/keys.ts';
 import { createLedger, type Ledger } from '../../../src/ledger/seal.ts';
 import { listSegments } from '../../../src/ledger/store.ts';
 import type { KnownHead } from '../../../src/ledger/verify.ts';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { formatId, parseId } from '../../../src/lib/ids.ts';
 import { Secrets } from '../../../src/tenancy/secrets.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import fc from '../../support/fast-check.ts';
 import { headOf, raw, relink, tryOut, verifyAll } from '../../support/ledger.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../../support/server.ts';
 

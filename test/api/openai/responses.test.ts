@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import OpenAI, { APIError } from 'openai';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
-import { ManualClock } from '../../../src/lib/clock.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { chatEvent, startLanguageModel } from '../../support/language-model.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer } from '../../support/server.ts';
 
 /* `/v1/responses`, driven by the official client. */

@@ -201,7 +201,10 @@ function isSurrounding(element: HtmlElement, extents: Map<HtmlElement, Extent>, 
     return (share < 0.5 && (linked > characters * 0.5 || findFirst(element, 'nav') !== undefined)) || characters < 3;
   if (name === 'aside') return share < 0.3;
   if (name === 'form') return characters < 600 && findAll(element, 'input').length > 0;
-  return share < namedShareMax && unlinkedShare < namedTextShareMax && isNamedChrome(element) && !holdsMain(element);
+  if (!isNamedChrome(element) || holdsMain(element)) return false;
+  // The choices of a closed menu may be longer than the page.
+  if (name === 'details' && element.attributes.open === undefined && linked > characters * 0.5) return true;
+  return share < namedShareMax && unlinkedShare < namedTextShareMax;
 }
 
 const charactersBesideFooterMin = 500;
