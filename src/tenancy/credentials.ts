@@ -88,7 +88,11 @@ export class Credentials {
   /** The app and sandbox of the publishable key in a path. Throws 404 for any other text. */
   async getPublishable(key: string): Promise<PublishableCaller> {
     const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
-    const { identity } = await this.identify(headers).catch(() => ({ identity: undefined }));
+    const { identity } = await this.identify(headers).catch((error: unknown) => {
+      // Only that it is no key makes it unknown, not that the database does not respond.
+      if (!(error instanceof AppError) || error.status !== 401) throw error;
+      return { identity: undefined };
+    });
     if (identity?.kind !== 'publishable') throw new AppError('not_found', 'There is no such path.');
     return identity;
   }

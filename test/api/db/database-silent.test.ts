@@ -43,20 +43,24 @@ test('requests end in a 503 while PostgreSQL is silent, and succeed when it resp
     server.api('PUT', `/api/v1/kv/${key}`, { key: app.secretKey, body: { value: key, user: user.id } });
   assert.equal((await put('before')).status, 200);
 
+  const unseen = await server.provision.app();
+
   proxy.silence();
   const requests = [
     ...['a', 'b', 'c'].map(put),
+    server.api('GET', `/.well-known/oauth-protected-resource/mcp/${unseen.publishableKey}`),
     server.api('GET', path('before'), { key: app.secretKey }),
     server.api('GET', '/readyz'),
   ];
-  for (const response of await Promise.all(requests)) {
+  const responses = await Promise.all(requests);
+  const health = await server.api('GET', '/healthz');
+  proxy.speak();
+  for (const response of responses) {
     assert.equal(response.status, 503);
     assert.ok(Number(response.headers.get('retry-after')) >= 1);
     assert.equal((response.body as ErrorBody).error.code, 'unavailable');
   }
-  assert.equal((await server.api('GET', '/healthz')).status, 200);
-
-  proxy.speak();
+  assert.equal(health.status, 200);
   while ((await server.api('GET', '/readyz')).status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal((await put('after')).status, 200);
   assert.equal((await server.api('GET', path('before'), { key: app.secretKey })).status, 200);
