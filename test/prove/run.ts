@@ -2,7 +2,7 @@
  * Tries the promises of docs/reliability.md harder than `npm test` does, part by part.
  *   npm run prove [-- --long] [--seed N] [--only PART[,PART…]] [--list]
  *   npm run prove -- --soak 60
- * About ten minutes on two cores. With `--long`, about an hour; two parts run at a time. A part that fails does not stop
+ * About an hour on two cores. With `--long`, several times that; two parts run at a time. A part that fails does not stop
  * the others; the exit code says that one did. The output of each part is in test/output/prove. A seed repeats the same
  * choices, but not the moments at which processes meet.
  */
