@@ -20,11 +20,12 @@ after(() => previous.close());
 const representative = ['kv', 'files', 'automations', 'idempotency'];
 /**
  * Files that fail on the release's own schema as well, because what they need is not kept of it: its documentation,
- * console, fixtures and packages. Restores refuse backups of a newer schema.
+ * console, fixtures and packages. Restores refuse backups of a newer schema, and jobs that are set aside are in a table
+ * that it does not know.
  */
 const incomplete = [
   ...['automation-run-lists', 'automations-examples', 'backup', 'docs', 'generated-client', 'monitoring-files'],
-  'upgrade',
+  ...['set-aside-jobs', 'upgrade'],
 ];
 const listAll = () =>
   readdirSync(join(previous.root, 'test/api'))
@@ -40,6 +41,10 @@ const flawed = [
   'no operation stores a response with a credential in it',
   // It sweeps expired entries while another request holds one, and then expects that it was swept.
   'replaying a watch, with reconnections, gives the entries of the list',
+  // It looks 200 times for what a job does meanwhile, and a fast machine looks faster.
+  'documents and extractions are filtered by what the caller sees',
+  // It counts the lines of all metrics, of which another one may appear in between.
+  '/metrics does not grow with the requested paths',
   // These fail on its own schema as well, for want of its console, its packages or the openapi.json of that day.
   'every route and every operation of openapi.json has its place in the matrix, and every place its route',
   'credentials that open nothing are 401 on every route but the public ones, and key routes take a key alone',
@@ -54,11 +59,9 @@ const flawed = [
   'public routes return the same with any credential',
   '/healthz reports that the process is alive, /readyz that its dependencies respond',
   'a database with an edited or a newer migration is refused',
-  // The jobs that it adds are in the table of this release, whose processes run, count and list them.
+  // The jobs that it adds are in the table of this release, whose processes run and count them.
   'jobs show how many wait, run, are for later and were given up, and for how long',
   'a job that was active when its process died is counted as crashed',
-  'a job that is set aside is listed with its reason and what waits for it, and is tried again by hand',
-  'a job whose subject is gone, or is of another sandbox, is not shown',
 ];
 
 test(`API tests of ${previous.version} pass on the schema of this release`, { timeout: 1_800_000 }, async (run) => {
