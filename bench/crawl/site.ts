@@ -33,7 +33,7 @@ async function serveSite(): Promise<void> {
     return `<!doctype html><html lang="en"><head><title>Chronicle ${at} | The site</title><meta name="description" content="Page ${at}."></head>
 <body><header class="site-header"><nav class="main-nav"><ul>${menu}</ul></nav></header><main><article class="post"><h1>Chronicle ${at}</h1>
 ${body}<table><tr><th>Year</th><th>Ships</th></tr>${Array.from({ length: 10 }, (_unused, k) => `<tr><td>${1500 + k}</td><td>${at + k}</td></tr>`).join('')}</table>
-<ul>${links.map((next) => `<li><a href="/p/${next}">Chronicle number ${next} goes on from here</a></li>`).join('')}</ul></article></main>
+<ul>${links.map((next) => `<li><a href="/p/${next}">Chronicle number ${next} continues here</a></li>`).join('')}</ul></article></main>
 <aside class="sidebar">${menu}</aside><footer class="site-footer">All rights reserved</footer></body></html>`;
   };
   const server = createServer((request, response) => {

@@ -45,7 +45,7 @@ const flawed = [
   'documents and extractions are filtered by what the caller sees',
   // It counts the lines of all metrics, of which another one may appear in between.
   '/metrics does not grow with the requested paths',
-  // These fail on its own schema as well, for want of its console, its packages or the openapi.json of that day.
+  // These also fail on its own schema, because its console, packages and openapi.json are not kept.
   'every route and every operation of openapi.json has its place in the matrix, and every place its route',
   'credentials that open nothing are 401 on every route but the public ones, and key routes take a key alone',
   'the console’s page comes for every path under /console, and allows no inline script',
