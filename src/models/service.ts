@@ -11,6 +11,7 @@ import { requiresKey, wrapKey } from '../llm/registry.ts';
 import type { Trial } from '../llm/trial.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { requireHeaderToken } from '../tenancy/header-token.ts';
+import { readsEverything } from '../tenancy/key-scopes.ts';
 import { fieldId, pathId } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -174,8 +175,10 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
     listCalls: (caller: Caller, page: PageRequest, filter: CallFilter) =>
       calls.listCalls(db, caller, readFilter(filter), page),
 
+    /** A call, with its contents for those who may read what they were made from. */
     async getCall(caller: Caller, id: string): Promise<calls.CallRow> {
-      return found(await calls.findCall(db, caller, pathId('modelCall', id)));
+      const row = found(await calls.findCall(db, caller, pathId('modelCall', id)));
+      return readsEverything(caller.scopes) ? row : { ...row, prompt: null, output: null };
     },
   };
 }

@@ -34,7 +34,9 @@ type WebhookDeps = {
   /** Queues the job that sends the due deliveries of a webhook. */
   deliver(db: Db, webhook: DueWebhook): Promise<void>;
   programs: {
-    /** The ids of automations whose runs a program executes. */
+    /** Throws 403 unless the caller may execute runs. */
+    requireWorker(caller: Caller): void;
+    /** The ids of automations whose runs a program executes. Throws 403 unless the caller may execute them. */
     check(caller: Caller, names: readonly string[]): Promise<string[]>;
     /** Wakes the function of a webhook for all runs that wait for it. */
     restart(tx: Db, host: Pick<store.WebhookRow, 'appId' | 'id' | 'automations'>): Promise<void>;
@@ -51,6 +53,13 @@ export type WebhookService = ReturnType<typeof createWebhookService>;
 export function createWebhookService({ db, clock, secrets, fetcher, onLogged, deliver, programs }: WebhookDeps) {
   async function get(caller: Caller, id: string): Promise<store.WebhookRow> {
     return found(await store.findWebhook(db, caller, pathId('webhook', id)));
+  }
+
+  /** The webhook, if the caller may say what its receiver gets: for one that wakes a function, claims on runs. */
+  async function getForChange(caller: Caller, id: string): Promise<store.WebhookRow> {
+    const webhook = await get(caller, id);
+    if (webhook.automations !== null) programs.requireWorker(caller);
+    return webhook;
   }
 
   async function getActive(caller: Caller, id: string): Promise<store.WebhookRow> {
@@ -99,7 +108,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
     async update(caller: Caller, id: string, change: Static<typeof webhookUpdateSchema>) {
       if (change.url !== undefined) requireSafeUrl(change.url);
       checkLookupKey(caller, change.lookup_key);
-      const { automations: isHost } = await get(caller, id);
+      const { automations: isHost } = await getForChange(caller, id);
       const wrong = isHost === null ? 'automations' : 'events';
       if (change[wrong] !== undefined)
         throw invalidField(wrong, 'cannot be given to a webhook that was created without');
@@ -126,6 +135,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
 
     /** Resumes deliveries, including those of events of the pause, and wakes a function for all runs that wait. */
     async resume(caller: Caller, id: string): Promise<store.WebhookRow> {
+      await getForChange(caller, id);
       return db.begin(async (tx) => {
         const row = found(await store.setWebhookStatus(tx, caller, pathId('webhook', id), 'active', clock.now()));
         await deliver(tx, keyOf(row));
@@ -136,6 +146,7 @@ export function createWebhookService({ db, clock, secrets, fetcher, onLogged, de
 
     /** Returns the row and its new secret, which is shown only here. */
     async rotate(caller: Caller, id: string, overlapSeconds = secretOverlapSecondsDefault) {
+      await getForChange(caller, id);
       const plainSecret = generateWebhookSecret();
       const now = clock.now();
       const next = {
