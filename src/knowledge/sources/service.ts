@@ -18,7 +18,7 @@ import { fileDocument, payloadFile } from '../kinds/file-document.ts';
 import { checkPayload, creatableKinds, findCreatableKind } from '../kinds/index.ts';
 import { nextRun, type Payload, type UrlCheck } from '../kinds/payload.ts';
 import type { sourceCreateSchema, sourceListQuery, sourceUpdateSchema } from '../schema.ts';
-import { credentialsSchemaOf, nextCredentials } from './credentials.ts';
+import { credentialsSchemaOf, keepsCredentials, nextCredentials } from './credentials.ts';
 import * as store from './store.ts';
 
 type SourceDeps = {
@@ -184,7 +184,8 @@ export function createSourceService({ db, clock, secrets, checkUrl, embedding }:
         : dueAt(source.type, state, payload ?? source.payload, clock.now());
       const kind = findCreatableKind(source.type);
       const nextPayload = payload ?? source.payload;
-      const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, source);
+      const kept = keepsCredentials(caller, source.payload, nextPayload) ? source : undefined;
+      const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, kept);
       const { embedder, version_retention_days: versionRetentionDays } = change;
       const next = {
         ...{ payload, metadata, lookupKey, nextPullAt, versionRetentionDays, ...credentials },
