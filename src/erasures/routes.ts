@@ -67,7 +67,7 @@ export function registerErasureRoutes(
       const archive = await erasures.export(caller, user);
       reply.headers({ 'content-type': 'application/zip', 'content-disposition': `attachment; filename="${user}.zip"` });
       if (request.method === 'HEAD') return reply.send(Readable.from([]));
-      streams.hold(request, reply, caller.appId, () => archive.destroy());
+      streams.hold(request, reply, caller.appId);
       return reply.send(archive);
     },
   });

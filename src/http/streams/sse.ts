@@ -201,11 +201,11 @@ export class StreamHub {
     return work;
   }
 
-  /** Takes the place of a stream for a long response of another kind, which ends with the reader's credential. */
-  hold({ identity, credential }: FastifyRequest, { raw }: FastifyReply, appId: string, end: () => void): void {
+  /** Takes the place of a stream for a long response of another kind, which breaks off with the reader's credential. */
+  hold({ identity, credential }: FastifyRequest, { raw }: FastifyReply, appId: string): void {
     this.shares.takeUntilClosed(raw, appId);
     if (raw.closed) return;
-    const held = { identity, credential, end };
+    const held = { identity, credential, end: () => void raw.destroy() };
     this.#held.add(held);
     raw.once('close', () => this.#held.delete(held));
   }

@@ -281,7 +281,7 @@ test('a request that waits for a run ends with its credential, and gets no run t
     body: { type: 'secret', scopes: ['automations'] },
   });
   const { streams } = server.services;
-  const body = { automations: [id], code_version: '1', lease_seconds: 60, wait_seconds: 60 };
+  const body = { automations: [id], code_version: '1', lease_seconds: 60, wait_seconds: 30 };
   const waiting = api('POST', '/api/v1/automation_work/claim', { key: made.body.full_key, body });
   await until(() => streams.waits.list().length === 1);
   assert.equal((await api('DELETE', `/api/v1/keys/${made.body.id}`, { key: app.secretKey })).status, 204);
