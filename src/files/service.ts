@@ -1,7 +1,6 @@
 import type { Static } from 'typebox';
 import type { Db } from '../db/database.ts';
-import { AppError, found, invalidField } from '../lib/errors.ts';
-import { limits } from '../lib/limits.ts';
+import { AppError, found } from '../lib/errors.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { type PictureInput, readPicture, requireSharable } from './input.ts';
@@ -55,7 +54,6 @@ export function createFileService(deps: FileDeps) {
         throw forbidden(
           'A write grant only allows changing filename and provider_metadata; the rest requires an owner.',
         );
-      if (providerMetadata !== undefined) checkMetadata(providerMetadata);
       if (shared === true) requireSharable(file.contentType);
       if (Object.keys(input).length === 0) return reads.get(caller, id);
       await db.begin(async (tx) => {
@@ -98,11 +96,6 @@ export function createFileService(deps: FileDeps) {
     /** Deletes a file's row in the caller's transaction. The sweep deletes its blob. */
     remove: (tx: Db, appId: string, id: string) => store.deleteFile(tx, appId, id),
   };
-}
-
-function checkMetadata(metadata: Record<string, unknown>): void {
-  if (Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax)
-    throw invalidField('provider_metadata', `is larger than ${limits.metadataBytesMax} bytes`);
 }
 
 function forbidden(words: string): AppError {
