@@ -4,12 +4,13 @@ import { askBestPassages } from './feedback.ts';
 import { rankText, readQuery, restrictToPhrases, type TextRanking } from './fulltext.ts';
 import { addLearned, candidatesPerLeg, fuseRankings, type WeightedRanking } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
+import type { IndexCache } from './postings.ts';
 import type { EmbeddedQuery, Queries } from './queries.ts';
 import type { Ranked } from './rank.ts';
-import { type IndexCache, openReader } from './reader.ts';
+import { openReader } from './reader.ts';
 import type { SearchMode, SearchRequest, SearchResult } from './request.ts';
 import type { Combined } from './results.ts';
-import type { SearchedChunks } from './scope.ts';
+import type { PlacedSource, SearchedChunks } from './scope.ts';
 import { titleWeight } from './score.ts';
 import type { WantedTerm } from './wanted.ts';
 
@@ -121,7 +122,7 @@ async function rankHybrid(search: Search): Promise<Ranking> {
 
 /** The built-in embedder compares spellings, which adds nothing if every source has a model that knows most words. */
 function needsVectors(
-  sources: SearchedChunks['sources'],
+  sources: readonly PlacedSource[],
   { builtIn }: EmbeddedQuery['embedder'],
   { terms }: TextRanking,
 ): boolean {
@@ -133,7 +134,7 @@ function needsVectors(
 /** The nearest chunks by each embedder of the scope. `baseApplies` is whether the installation's adds anything. */
 async function findNearest(
   { tx, request, scope, count, caches, queries }: Search,
-  baseApplies: (sources: SearchedChunks['sources'], base: EmbeddedQuery['embedder']) => boolean,
+  baseApplies: (sources: readonly PlacedSource[], base: EmbeddedQuery['embedder']) => boolean,
 ): Promise<Nearest[]> {
   const nearest: Nearest[] = [];
   for (const [name, { embedder: by, vector }] of queries) {
@@ -169,7 +170,7 @@ function weightedRows({ ranked, weight }: Nearest): WeightedRanking {
   return { rows: rowsOf(ranked), weight };
 }
 
-function describeModel(source: SearchedChunks['sources'][number]) {
+function describeModel(source: PlacedSource) {
   const { sourceId, modelVersion, modelDimensions, chunkCount } = source;
   return { sourceId, version: modelVersion, dimensions: modelDimensions, chunks: chunkCount };
 }
