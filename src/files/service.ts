@@ -9,7 +9,8 @@ import { createPictures, type PictureDeps } from './pictures.ts';
 import { createFileReads, type ReadDeps, type VisibleFile } from './reads.ts';
 import type { fileUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-import { createFileUploads, type UploadDeps } from './uploads.ts';
+import type { UploadDeps } from './link-uploads.ts';
+import { createFileUploads } from './uploads.ts';
 import { beginWith, discardBlob, type FileContents, type RecordFile, storeFile, writeFile } from './write.ts';
 
 export type FileDeps = ReadDeps &

@@ -6,7 +6,7 @@ import type { StreamHub } from '../http/streams/sse.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { registerFileRoutes } from './file-routes.ts';
 import { registerResponseRoutes } from './responses/routes.ts';
-import type { ResponseDeps } from './responses/service.ts';
+import type { ResponseDeps } from './responses/plan.ts';
 import { createOpenAiService } from './service.ts';
 import { registerStoreFileRoutes } from './store-file-routes.ts';
 import { registerStoreRoutes } from './store-routes.ts';

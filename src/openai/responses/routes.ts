@@ -10,7 +10,8 @@ import { common as shared } from '../common.ts';
 import { ResponseEvents } from './events.ts';
 import { pageOfInput, responseId } from './present.ts';
 import * as schema from './schema.ts';
-import { createResponseService, type ResponseDeps } from './service.ts';
+import type { ResponseDeps } from './plan.ts';
+import { createResponseService } from './service.ts';
 
 const common = { ...shared, area: 'knowledge' } as const;
 const path = '/v1/responses';
