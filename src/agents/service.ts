@@ -62,8 +62,8 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     ): Promise<[store.AgentRow[], number]> {
       return store.listAgents(db, caller, page, {
         search: query.search,
-        userId: query.user === undefined ? undefined : fieldId('user', 'user', query.user),
-        orgId: query.org === undefined ? undefined : fieldId('org', 'org', query.org),
+        userId: fieldId('user', 'user', query.user),
+        orgId: fieldId('org', 'org', query.org),
       });
     },
 

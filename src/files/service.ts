@@ -4,12 +4,12 @@ import { AppError, found } from '../lib/errors.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { type PictureInput, readPicture, requireSharable } from './input.ts';
+import type { UploadDeps } from './link-uploads.ts';
 import { hasOwnerRights, resolveGrants } from './owners.ts';
 import { createPictures, type PictureDeps } from './pictures.ts';
 import { createFileReads, type ReadDeps, type VisibleFile } from './reads.ts';
 import type { fileUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-import type { UploadDeps } from './link-uploads.ts';
 import { createFileUploads } from './uploads.ts';
 import { beginWith, discardBlob, type FileContents, type RecordFile, storeFile, writeFile } from './write.ts';
 

@@ -25,10 +25,8 @@ type IdentityDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Pic
 export function createIdentityService({ db, clock, secrets, fetcher }: IdentityDeps) {
   function checkUrl(field: string, text: string): void {
     const url = requireSafeUrl(fetcher, field, text);
-    if (url.protocol !== 'https:' && !isLoopback(url.hostname))
-      throw invalidField(field, 'must be https.');
-    if (url.search !== '' || url.hash !== '')
-      throw invalidField(field, 'must have no query or fragment.');
+    if (url.protocol !== 'https:' && !isLoopback(url.hostname)) throw invalidField(field, 'must be https.');
+    if (url.search !== '' || url.hash !== '') throw invalidField(field, 'must have no query or fragment.');
   }
 
   /** 422 if the mapping names an organisation or team of another app. */
@@ -93,8 +91,8 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
         () =>
           db.begin(async (tx) => {
             const message = `An app or a sandbox has at most ${issuersMax} issuers. Delete one first.`;
-            const room = { things: 'issuers', max: issuersMax, message, appId, sandboxId };
-            await requireRoom(tx, room, () => store.countIssuers(tx, caller));
+            const room = { things: 'issuers', max: issuersMax, message };
+            await requireRoom(tx, caller, room, () => store.countIssuers(tx, caller));
             await store.insertIssuer(tx, row);
           }),
       );

@@ -38,11 +38,11 @@ export function createAliases({ db, clock, operator, onChanged }: AliasDeps) {
 
   return {
     async createAlias(caller: Caller, { name, models }: AliasCreate): Promise<AliasRow> {
-      const { appId, sandboxId } = caller;
       const message = `There can be at most ${aliasesMax} aliases.`;
       return db.begin(async (tx) => {
-        const room = { things: 'model aliases', max: aliasesMax, message, appId, sandboxId };
-        await requireRoom(tx, room, () => store.countAliases(tx, caller));
+        await requireRoom(tx, caller, { things: 'model aliases', max: aliasesMax, message }, () =>
+          store.countAliases(tx, caller),
+        );
         await requireFreeName(tx, caller, name);
         await requireModels(tx, caller, models);
         return store.insertAlias(tx, caller, { id: newUuid(), name, models, now: clock.now() });

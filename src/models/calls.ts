@@ -2,7 +2,6 @@ import type { Database } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { readTime } from '../http/route/times.ts';
 import { found } from '../lib/errors.ts';
-import type { IdKind } from '../lib/ids.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { fieldId, pathId } from '../tenancy/references.ts';
 import * as store from './call-store.ts';
@@ -21,17 +20,13 @@ export function createCallRecords(db: Database) {
 }
 
 function readFilter(filter: CallFilter): store.StoredFilter {
-  const id = (kind: IdKind, field: keyof CallFilter) => {
-    const text = filter[field];
-    return text === undefined ? undefined : fieldId(kind, field, text);
-  };
   return {
     ...{ model: filter.model, status: filter.status },
-    userId: id('user', 'user'),
-    agentId: id('agent', 'agent'),
-    automationId: id('automation', 'automation'),
-    runId: id('automationRun', 'run'),
-    extractionId: id('extraction', 'extraction'),
+    userId: fieldId('user', 'user', filter.user),
+    agentId: fieldId('agent', 'agent', filter.agent),
+    automationId: fieldId('automation', 'automation', filter.automation),
+    runId: fieldId('automationRun', 'run', filter.run),
+    extractionId: fieldId('extraction', 'extraction', filter.extraction),
     since: readTime('since', filter.since),
     until: readTime('until', filter.until),
   };

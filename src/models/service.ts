@@ -52,11 +52,9 @@ export function createModelService(deps: ModelDeps) {
       requireSafeUrl(fetcher, 'url', url);
       requireHeaderToken('key', input.key);
       requireKind(input);
-      const { appId, sandboxId } = caller;
-      const message = `There can be at most ${modelsMax} models.`;
+      const room = { things: 'models', max: modelsMax, message: `There can be at most ${modelsMax} models.` };
       return db.begin(async (tx) => {
-        const room = { things: 'models', max: modelsMax, message, appId, sandboxId };
-        await requireRoom(tx, room, () => store.countModels(tx, caller));
+        await requireRoom(tx, caller, room, () => store.countModels(tx, caller));
         await requireFreeName(tx, caller, input.name);
         return store.insertModel(tx, caller, {
           ...{ id: newUuid(), now: clock.now(), name: input.name, provider: input.provider, model: input.model, url },
@@ -117,7 +115,6 @@ export function createModelService(deps: ModelDeps) {
 
     /** The names that requests of the app may use. */
     listAvailable: (caller: Caller) => listAvailable(db, caller, operator),
-
   };
 }
 

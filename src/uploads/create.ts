@@ -43,7 +43,7 @@ export function createUploadStart(deps: UploadDeps, holds: UploadHolds, { append
       const createdAt = clock.now();
       const insert = (holder: string | null) =>
         db.begin(async (tx) => {
-          await lockRoom(tx, { things: 'unfinished uploads', ...caller });
+          await lockRoom(tx, caller, { things: 'unfinished uploads' });
           await requireShare(tx, caller, length);
           return store.insertUpload(tx, {
             appId: caller.appId,

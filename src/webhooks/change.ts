@@ -46,10 +46,10 @@ export function createWebhookChanges({ db, clock, secrets, fetcher, programs }: 
       const plainSecret = generateWebhookSecret();
       const secret = secrets.wrap(Buffer.from(plainSecret));
       const write = async (tx: Db) => {
-        const { appId, sandboxId } = caller;
         const message = `There can be at most ${webhooksMax} webhooks.`;
-        const room = { things: 'webhooks', max: webhooksMax, message, appId, sandboxId };
-        await requireRoom(tx, room, () => store.countWebhooks(tx, caller));
+        await requireRoom(tx, caller, { things: 'webhooks', max: webhooksMax, message }, () =>
+          store.countWebhooks(tx, caller),
+        );
         // The webhook begins after the events that the log has now.
         found(await lockLog(tx, caller));
         const values = { id: newUuid(), url, lookupKey, description, events, automations, secret, now: clock.now() };

@@ -248,7 +248,8 @@ const problems: string[] = [];
  */
 const isWhole = process.env.QUARRY_SCREENS !== undefined;
 const seed = Number(process.env.SCREENS_SEED ?? randomInt(2 ** 31));
-const isChosen = (name: string) => isWhole || few.has(name) || Number.parseInt(hash('sha256', `${seed}/${name}`)[0] ?? '', 16) < 4;
+const isChosen = (name: string) =>
+  isWhole || few.has(name) || Number.parseInt(hash('sha256', `${seed}/${name}`)[0] ?? '', 16) < 4;
 /** Every component is on the first of them. */
 const few = new Set(['design', 'automation-definition', 'run', 'knowledge-search', 'knowledge-access']);
 

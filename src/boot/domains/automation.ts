@@ -3,6 +3,7 @@ import { createAutomations } from '../../automations/domain.ts';
 import { createEvents } from '../../events/domain.ts';
 import { deleteEndedExtractions } from '../../extractions/store.ts';
 import { version } from '../../lib/version.ts';
+import type { Llm } from '../../llm/service.ts';
 import { createRunTools } from '../../mcp/run-tools.ts';
 import { createModels } from '../../models/domain.ts';
 import { observeDeliveries } from '../../monitoring/traffic.ts';
@@ -10,7 +11,6 @@ import { createWebhooks } from '../../webhooks/domain.ts';
 import { programHosts } from '../../webhooks/hosts.ts';
 import { createNodeDomains } from '../node-domains.ts';
 import type { Services } from '../services.ts';
-import type { Llm } from '../../llm/service.ts';
 import type { Base, DomainGroup } from './base.ts';
 import type { Content } from './content.ts';
 

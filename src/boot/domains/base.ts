@@ -1,11 +1,11 @@
 import { parseAllowList } from '../../content/fetch/allow-list.ts';
 import type { Domain } from '../../domain.ts';
 import { emitEvent } from '../../events/emit.ts';
-import { type Llm, createLlm } from '../../llm/service.ts';
+import type { Ledger } from '../../ledger/seal.ts';
+import { createLlm, type Llm } from '../../llm/service.ts';
 import { observeModelCalls } from '../../monitoring/model-calls.ts';
 import { Capabilities, SignedLinks } from '../../tenancy/capability.ts';
 import type { Services } from '../services.ts';
-import type { Ledger } from '../../ledger/seal.ts';
 
 /** What the domains of one database share. */
 export type Base = ReturnType<typeof createBase>;

@@ -11,17 +11,22 @@ import type { OpenCache } from '../../knowledge/index/cache.ts';
 import { createKv } from '../../kv/domain.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { limits } from '../../lib/limits.ts';
+import type { Llm } from '../../llm/service.ts';
 import { observeSearches } from '../../monitoring/traffic.ts';
 import { createThreadService } from '../../threads/service.ts';
 import { createUploads } from '../../uploads/domain.ts';
 import type { Services } from '../services.ts';
-import type { Llm } from '../../llm/service.ts';
 import type { Base, DomainGroup } from './base.ts';
 
 export type Content = ReturnType<typeof createContent>['services'];
 
 /** What apps store and search: files, key-value entries, extractions and knowledge, with the crawls that feed them. */
-export function createContent(services: Services, base: Base, llm: Llm, ownsApp: CellMembership['ownsApp'] | undefined) {
+export function createContent(
+  services: Services,
+  base: Base,
+  llm: Llm,
+  ownsApp: CellMembership['ownsApp'] | undefined,
+) {
   const { config, log, parser, fetcher } = services;
   const { expressions } = services.process;
   const fileDeps = {

@@ -4,14 +4,14 @@ import type { Domain } from '../../domain.ts';
 import { createErasures } from '../../erasures/domain.ts';
 import { openRegister, registerDirectory } from '../../erasures/register.ts';
 import { createIdempotencySweep } from '../../idempotency/sweep.ts';
+import type { Knowledge } from '../../knowledge/domain.ts';
+import type { Ledger } from '../../ledger/seal.ts';
 import { createLedgerService } from '../../ledger/service.ts';
 import { createSetAsideJobService } from '../../monitoring/service.ts';
 import { createResponseSweep } from '../../openai/responses/domain.ts';
 import { createUsage } from '../../usage/domain.ts';
 import type { Services } from '../services.ts';
-import type { Ledger } from '../../ledger/seal.ts';
 import type { Base, DomainGroup } from './base.ts';
-import type { Knowledge } from '../../knowledge/domain.ts';
 
 /** What an operator sees and keeps: usage, the audit log and ledgers, erasures, and what old rows are deleted. */
 export function createOperation(

@@ -2,6 +2,7 @@ import { createAgentService } from '../../agents/service.ts';
 import { type AppPlacement, createAppService } from '../../apps/service.ts';
 import { createConfigService } from '../../configs/service.ts';
 import { createConsole } from '../../console/domain.ts';
+import type { FileService } from '../../files/service.ts';
 import { createGroupService } from '../../groups/service.ts';
 import { createIdentityService } from '../../identity/service.ts';
 import { createExternalSignIn } from '../../identity/sign-in.ts';
@@ -12,7 +13,6 @@ import { createTeamService } from '../../teams/service.ts';
 import { createUserService } from '../../users/service.ts';
 import type { Services } from '../services.ts';
 import type { Base, DomainGroup } from './base.ts';
-import type { FileService } from '../../files/service.ts';
 
 /** Who calls: users and their sign-in, assistants, organisations, teams, groups and agents, and the apps themselves. */
 export function createPeople(services: Services, base: Base, files: FileService, placement: AppPlacement | undefined) {

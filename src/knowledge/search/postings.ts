@@ -38,12 +38,7 @@ export function createPostingsLoader(db: Db, appId: string, cache: IndexCache) {
   };
 }
 
-export async function loadBundles(
-  db: Db,
-  appId: string,
-  scope: SearchedChunks,
-  cache: IndexCache,
-): Promise<Bundles> {
+export async function loadBundles(db: Db, appId: string, scope: SearchedChunks, cache: IndexCache): Promise<Bundles> {
   const bundles: Bundles = new Map();
   const missing: { sourceId: string; firstOrdinal: number }[] = [];
   for (const source of scope.sources)

@@ -47,8 +47,6 @@ export function createSourceService(deps: SourceDeps) {
       query: Static<typeof sourceListQuery>,
       page: PageRequest,
     ): Promise<[store.ListedSource[], number]> {
-      const id = (kind: 'installation' | 'agent' | 'org', text: string | undefined) =>
-        text === undefined ? undefined : fieldId(kind, kind, text);
       return store.listSources(
         db,
         caller,
@@ -58,9 +56,9 @@ export function createSourceService(deps: SourceDeps) {
           type: query.type,
           teams: query.team?.map((text) => fieldId('team', 'team', text)),
           threads: query.thread?.map((text) => fieldId('thread', 'thread', text)),
-          installation: id('installation', query.installation),
-          agent: id('agent', query.agent),
-          org: id('org', query.org),
+          installation: fieldId('installation', 'installation', query.installation),
+          agent: fieldId('agent', 'agent', query.agent),
+          org: fieldId('org', 'org', query.org),
           lookupKey: query.lookup_key,
           ownerScope: query.owner_scope,
           withStatistics: query.include === 'statistics',

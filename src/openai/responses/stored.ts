@@ -39,15 +39,13 @@ export function createStoredResponses({ db, clock, knowledge }: { db: Db; clock:
 
 /** 429 if the space or the user has as many stored responses as may be kept. */
 export async function requireRoomFor(tx: Transaction, caller: Caller): Promise<void> {
-  const { appId, sandboxId } = caller;
   const refusal = 'Delete some, or send "store": false.';
-  const all = { things: 'responses', max: responseLimits.storedMax, appId, sandboxId };
   const message = `There are already ${responseLimits.storedMax} stored responses. ${refusal}`;
-  await requireRoom(tx, { ...all, message }, () => store.countResponses(tx, caller));
-  if (caller.kind !== 'user') return;
-  const own = { things: 'responses of a user', max: responseLimits.storedOfUserMax, appId, sandboxId };
-  const ownMessage = `You already have ${responseLimits.storedOfUserMax} stored responses. ${refusal}`;
-  await requireRoom(tx, { ...own, of: caller.userId, message: ownMessage }, () =>
-    store.countResponses(tx, caller, caller.userId),
+  await requireRoom(tx, caller, { things: 'responses', max: responseLimits.storedMax, message }, () =>
+    store.countResponses(tx, caller),
   );
+  if (caller.kind !== 'user') return;
+  const own = { things: 'responses of a user', max: responseLimits.storedOfUserMax, of: caller.userId };
+  const ownMessage = `You already have ${responseLimits.storedOfUserMax} stored responses. ${refusal}`;
+  await requireRoom(tx, caller, { ...own, message: ownMessage }, () => store.countResponses(tx, caller, caller.userId));
 }
