@@ -97,26 +97,12 @@ function requireDeletion({ scopes }: Caller, kind: SubjectKind, withFiles: boole
 }
 
 async function requireErasureRoom(tx: Db, scope: Scope): Promise<void> {
-  await requireRoom(
-    tx,
-    {
-      ...scope,
-      things: 'running erasures',
-      max: runningErasuresMax,
-      message: `At most ${runningErasuresMax} erasures run at a time. Wait until one is done.`,
-    },
-    () => store.countErasures(tx, scope, 'running'),
-  );
-  await requireRoom(
-    tx,
-    {
-      ...scope,
-      things: 'erasures',
-      max: erasuresMax,
-      message: `An app or a sandbox keeps at most ${erasuresMax} erasures.`,
-    },
-    () => store.countErasures(tx, scope, 'any'),
-  );
+  const runningMessage = `At most ${runningErasuresMax} erasures run at a time. Wait until one is done.`;
+  const running = { things: 'running erasures', max: runningErasuresMax, message: runningMessage };
+  await requireRoom(tx, scope, running, () => store.countErasures(tx, scope, 'running'));
+  const message = `An app or a sandbox keeps at most ${erasuresMax} erasures.`;
+  const all = { things: 'erasures', max: erasuresMax, message };
+  await requireRoom(tx, scope, all, () => store.countErasures(tx, scope, 'any'));
 }
 
 async function refuseRunning(write: () => Promise<void>): Promise<void> {

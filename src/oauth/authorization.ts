@@ -116,15 +116,15 @@ export function createAuthorization(deps: AuthorizationDeps): Authorization {
       }
       const granted = scopes ?? pending.scopes;
       if (!coversScopes(pending.scopes, granted)) throw invalidField('scopes', 'must be among those of the request');
-      const { appId, sandboxId, userId } = caller;
+      const { appId, userId } = caller;
       const id = newUuid();
       const code = mintCode(id);
       const created = await db.begin(async (tx) => {
         const message = `A user has at most ${grantsMax} connected assistants. Disconnect one first.`;
-        const room = { things: 'connected assistants', max: grantsMax, message, appId, sandboxId, of: userId };
+        const room = { things: 'connected assistants', max: grantsMax, message, of: userId };
         if (!(await store.lockSwitch(tx, appId)))
           throw new AppError('conflict', 'The app no longer lets assistants connect.');
-        await requireRoom(tx, room, () => store.countGrants(tx, caller, userId, now));
+        await requireRoom(tx, caller, room, () => store.countGrants(tx, caller, userId, now));
         return store.insertGrant(tx, {
           ...{ appId, id, userId, keyId: pending.keyId, scopes: granted },
           ...{ epoch: epochOf(credential), issuerId: issuerOf(credential) },

@@ -117,11 +117,10 @@ export function createProgramWakes(deps: WakeDeps) {
   }
 
   return {
-    requireWorker,
-
     /** The automations with these ids or lookup keys. Throws 422 unless a program executes the runs of each. */
     async check(caller: Caller, names: readonly string[]): Promise<string[]> {
-      requireWorker(caller);
+      // What is sent to a function lets its receiver execute runs.
+      requireScope(caller.scopes, { area: 'automations', reads: false }, { what: 'waking a function for runs' });
       const ids = new Set<string>();
       for (const [index, name] of names.entries()) {
         const found = await findDefinition(db, caller, name);
@@ -171,9 +170,4 @@ export function createProgramWakes(deps: WakeDeps) {
       },
     } satisfies Tasks,
   };
-}
-
-/** Throws 403 unless the caller may execute runs: what is sent to a function lets its receiver do so. */
-function requireWorker({ scopes }: Caller): void {
-  requireScope(scopes, { area: 'automations', reads: false }, { what: 'waking a function for runs' });
 }
