@@ -65,7 +65,7 @@ export class ChangeWaits {
   }
 }
 
-export class Wait implements EndsWithReader {
+class Wait implements EndsWithReader {
   readonly identity: CredentialFacts['identity'];
   readonly credential: CredentialFacts['credential'];
   readonly #onClose: () => void;
