@@ -86,7 +86,7 @@ export class Connection {
   }
 
   /** Runs a statement. Throws DatabaseError if PostgreSQL refuses it, ConnectionError if the session is lost. */
-  execute({ text, values, types, strings, once }: Compiled): Promise<Result<Row[]>> {
+  execute({ text, values, types, strings, once, onSent }: Compiled): Promise<Result<Row[]>> {
     const serialized = values.map(serialize);
     // Otherwise, a statement that is repeated after it has run would write nothing in place of its bytes.
     if (serialized.some((value) => Buffer.isBuffer(value) && isFreed(value)))
@@ -106,6 +106,7 @@ export class Connection {
       this.#running += 1;
       this.#gather();
       this.#client.query(query as unknown as pg.Submittable);
+      onSent?.();
     });
   }
 
