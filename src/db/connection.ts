@@ -84,7 +84,7 @@ export class Connection {
   }
 
   /** Runs a statement. Throws DatabaseError if PostgreSQL refuses it, ConnectionError if the session is lost. */
-  execute({ text, values, types, strings, once }: Compiled): Promise<Result<Row[]>> {
+  execute({ text, values, types, strings, once, onSent }: Compiled): Promise<Result<Row[]>> {
     const serialized = values.map(serialize);
     return new Promise((resolve, reject) => {
       const prepared = this.#prepare && !once ? this.#findPrepared(text) : undefined;
@@ -98,6 +98,7 @@ export class Connection {
       this.#running += 1;
       this.#gather();
       this.#client.query(query as unknown as pg.Submittable);
+      onSent?.();
     });
   }
 

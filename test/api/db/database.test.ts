@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { runForApp } from '../../../src/db/app-lane.ts';
-import { type Database, type Db, openDatabase } from '../../../src/db/database.ts';
+import { type Database, type Db, openDatabase, type Transaction } from '../../../src/db/database.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import fc from '../../support/fast-check.ts';
 import { until } from '../../support/until.ts';
@@ -241,6 +241,35 @@ test('a savepoint undoes only its own work; an error that the work swallows stil
 test('a statement after its transaction is over is refused', async () => {
   const kept = await db.begin(async (tx) => ({ tx }));
   await assert.rejects(async () => kept.tx`select 1`, /The transaction is over/);
+});
+
+test('a commit is sent with the last statement, and rolls back if that fails', async () => {
+  await db`create table finished (n integer)`;
+  const insert = (n: number, last: (tx: Transaction) => Promise<unknown>) =>
+    db.begin(async (tx) => {
+      await tx`insert into finished values (${n})`;
+      return last(tx);
+    });
+  await insert(1, (tx) => tx.runLast(tx`insert into finished values (2)`));
+  await assert.rejects(
+    insert(3, (tx) => tx.runLast(tx`select 1 / 0`)),
+    /division by zero/,
+  );
+  await assert.rejects(
+    // The statement cannot be sent.
+    insert(4, (tx) => tx.runLast(tx`select ${new Date(Number.NaN)}`)),
+    RangeError,
+  );
+  await insert(5, (tx) => tx.begin((inner) => inner.runLast(inner`insert into finished values (6)`)));
+  const after = insert(7, async (tx) => {
+    await tx.runLast(tx`insert into finished values (8)`);
+    await tx`insert into finished values (9)`;
+  });
+  await assert.rejects(after, /transaction is over/);
+  assert.deepEqual(
+    (await db<{ n: number }[]>`select n from finished order by n`).map(({ n }) => n),
+    [1, 2, 5, 6, 7, 8],
+  );
 });
 
 test('a cursor returns all rows in batches', async () => {
