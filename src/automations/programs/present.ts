@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import { whenClosed } from '../../http/closed.ts';
 import { iso } from '../../http/route/present.ts';
 import type { Wait } from '../../http/streams/change-waits.ts';
 import { presentEntry } from '../present.ts';
@@ -25,6 +27,6 @@ function presentEntries(entries: readonly PageRow[]) {
 }
 
 /** Ends a wait when its reader closes the connection, so that no run is claimed for it. */
-export function endWithReader(response: { once(event: 'close', listener: () => void): unknown }): (wait: Wait) => void {
-  return (wait) => response.once('close', () => wait.end());
+export function endWithReader(response: ServerResponse): (wait: Wait) => void {
+  return (wait) => whenClosed(response, () => wait.end());
 }
