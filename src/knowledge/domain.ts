@@ -24,6 +24,7 @@ import type { OpenCache } from './index/cache.ts';
 import type { SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
 import { type EmbeddingOrder, queueEmbedding } from './ingestion/deps.ts';
+import { startDuePulls } from './ingestion/schedule.ts';
 import { createIngestService } from './ingestion/service.ts';
 import { ingestionStream, ingestionTopic } from './ingestion/stream.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
@@ -35,8 +36,7 @@ import { createSearchService } from './search/service.ts';
 import { createInboundService } from './sources/inbound.ts';
 import { messageKeptMs } from './sources/inbound-signing.ts';
 import { deleteInboundMessages } from './sources/inbound-store.ts';
-import { createSourceService, dueAt } from './sources/service.ts';
-import { listDueSources, setNextPull } from './sources/store.ts';
+import { createSourceService } from './sources/service.ts';
 import { applySyncs } from './syncs/apply.ts';
 import { createSyncService } from './syncs/service.ts';
 import { deleteOldTombstones } from './syncs/store.ts';
@@ -109,20 +109,6 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const ingestions = createIngestService({ db, sources, permissions, work, onError });
   const index = openSearchIndex(db, embedder, deps);
 
-  /** Starts the pulls that are due. */
-  async function runSchedule(): Promise<void> {
-    for (;;) {
-      const due = await db.begin(async (tx) => {
-        const rows = await listDueSources(tx, clock.now(), scheduleBatch);
-        for (const row of rows)
-          await setNextPull(tx, row.appId, row.id, dueAt(row.type, row.state, row.payload, clock.now()));
-        return rows;
-      });
-      for (const source of due) await ingestions.pullDue(source);
-      if (due.length < scheduleBatch) return;
-    }
-  }
-
   /** Deletes the ids of messages that their senders no longer retry. */
   async function forgetMessages(): Promise<void> {
     const before = new Date(clock.now().getTime() - messageKeptMs);
@@ -167,7 +153,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
       while ((await deleteUnusedAcls(db, aclsBatch)) === aclsBatch);
       await forgetTombstones();
     },
-    [taskNames.startPulls]: () => runSchedule(),
+    [taskNames.startPulls]: () => startDuePulls({ db, clock, log, pullDue: ingestions.pullDue }),
     [taskNames.sweepVersions]: () => sweepVersions(db, clock.now()),
   };
 
@@ -207,7 +193,6 @@ function isForApp(order: Partial<EmbeddingOrder>): order is EmbeddingOrder {
   return order.appId !== undefined;
 }
 
-const scheduleBatch = 50;
 const messagesBatch = 1_000;
 const aclsBatch = 1_000;
 const tombstoneKeptMs = 30 * 24 * 3_600_000;

@@ -165,7 +165,7 @@ export function createIngestService(deps: IngestDeps) {
     },
 
     /** Starts an automatic pull, unless another ingestion is active, which is returned then. */
-    async pullDue(source: SourceRow): Promise<IngestionRow> {
+    async pullDue(db: Db, source: SourceRow): Promise<IngestionRow> {
       return (await begin(db, { source, kind: 'pull', items: [], onActive: 'return' })).ingestion;
     },
 

@@ -14,9 +14,9 @@ import { listPendingNames, noteAllPending } from '../embedding/store.ts';
 import { doesEmbed, embedSources, outside } from '../embedding/work.ts';
 import { compactSource } from '../index/compact.ts';
 import { embedStoredDocuments } from '../index/indexing.ts';
+import { purgeSource } from '../index/purge.ts';
 import { listSourcesToCompact, mergeSegments, type SourceKey } from '../index/store.ts';
 import { findCreatableKind } from '../kinds/index.ts';
-import { deleteModel } from '../learning/store.ts';
 import { learnSources, listAppsToLearn } from '../learning/train.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { restoreVersions } from '../versions/restore.ts';
@@ -212,22 +212,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
         const removed = await db<SourceKey[]>`
           select app_id, source_id from removed_knowledge_sources s where ${isInUse(db, 's.app_id')} limit 20`;
         if (removed.length === 0) return;
-        for (const { appId, sourceId } of removed)
-          await db.begin(async (tx) => {
-            const of = tx`app_id = ${appId} and source_id = ${sourceId}`;
-            await tx`delete from knowledge_postings where app_id = ${appId} and segment in (
-              select segment from knowledge_segments where ${of})`;
-            await tx`delete from knowledge_segments where ${of}`;
-            await tx`delete from knowledge_bundles where ${of}`;
-            await tx`delete from knowledge_dead_ranges where ${of}`;
-            await tx`delete from knowledge_vectors where ${of}`;
-            await tx`delete from knowledge_codes where ${of}`;
-            await deleteModel(tx, { appId, sourceId });
-            await tx`delete from knowledge_chunks where ${of}`;
-            await tx`delete from crawled_pages where app_id = ${appId} and collection_id = ${sourceId}`;
-            await tx`delete from crawls where app_id = ${appId} and collection_id = ${sourceId}`;
-            await tx`delete from removed_knowledge_sources where ${of}`;
-          });
+        for (const key of removed) await purgeSource(db, key);
       }
     },
   };
