@@ -131,6 +131,7 @@ export function createDomains(
     ...{ db, secrets, clock, config, log, resolve, checkSchema: expressions.checkSchema },
     slots: services.process.llmSlots,
     vectorSlots: services.process.vectorSlots,
+    settlements: services.settlements,
     allow: parseAllowList(config.fetchAllow),
     observe: observeModelCalls(services.metrics),
     emitReached: (tx, { payload, ...scope }) => emitEvent(tx, { ...scope, name: 'model_budget.reached', payload }),

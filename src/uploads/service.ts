@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { BlobMissing } from '../blob/blob-store.ts';
-import type { Db } from '../db/database.ts';
+import { type Db, runApart } from '../db/database.ts';
 import { findMaker, insertMadeFile } from '../files/of-runs.ts';
 import { keepVisibleGrants, resolveFileOwner, resolveGrants } from '../files/owners.ts';
 import type { FileDeps } from '../files/service.ts';
@@ -59,7 +59,7 @@ export function createUploadService(deps: UploadDeps) {
     const running = hashes.take(upload);
     let current = upload;
     const save = async (state: Upload['state']) => {
-      if (!(await store.saveState(db, upload, holds.holder, state))) throw ended();
+      if (!(await runApart(() => store.saveState(db, upload, holds.holder, state)))) throw ended();
       current = { ...current, state, received: state.size };
     };
     const limited = limitBody(bytes, left);
@@ -167,8 +167,9 @@ export function createUploadService(deps: UploadDeps) {
       try {
         if (body === undefined && length > 0) return await insert(null);
         const bytes = body ?? noBody;
+        // Committed before the bytes arrive, also within a repeatable request: only the file is part of its transaction.
         return await holds.holdNew(
-          () => insert(holds.holder),
+          () => runApart(() => insert(holds.holder)),
           (upload) => append(sender, upload, bytes),
         );
       } catch (error) {
