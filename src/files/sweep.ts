@@ -4,13 +4,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { limits } from '../lib/limits.ts';
 import { deleteUnusedPictures } from './picture-store.ts';
-import {
-  deleteDoomedBlob,
-  isBackupRunning,
-  isBlobUploading,
-  postponeDoomedBlob,
-  takeDueBlobs,
-} from './store.ts';
+import { deleteDoomedBlob, isBackupRunning, isBlobUploading, postponeDoomedBlob, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
 const batchesMax = 1_000;

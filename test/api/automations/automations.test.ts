@@ -319,8 +319,7 @@ test('a schedule whose time zone is no longer known fails its run, and delays no
     update automations set next_tick_at = now() - interval '26 hours' + (id <> ${parseId('automation', lost) ?? ''})::int * interval '1 hour',
       timezone = case when id = ${parseId('automation', lost) ?? ''} then 'Mars/Base' else timezone end
     where id = any(${[lost, kept].map((id) => parseId('automation', id) ?? '')}::uuid[])`;
-  const runs = async (id: string) =>
-    (await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`)).body.data;
+  const runs = async (id: string) => (await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`)).body.data;
   await waitUntil(async () => (await runs(kept)).length === 1);
   await waitUntil(async () => (await runs(lost)).length === 1);
   const [run] = await runs(lost);
