@@ -14,7 +14,7 @@ import { Agent, request } from 'undici';
 import * as runStore from '../src/automations/runs/store.ts';
 import type { DatabaseTarget } from '../src/db/address.ts';
 import { withDatabase } from '../src/db/address.ts';
-import { type Database, openDatabase, production } from '../src/db/database.ts';
+import { type Database, type Db, openDatabase, production } from '../src/db/database.ts';
 import { findEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { formatId, newUuid, parseId } from '../src/lib/ids.ts';
@@ -195,7 +195,7 @@ async function createTenant(db: Database): Promise<Tenant> {
   return tenant;
 }
 
-/** The commits of one run: run and job; job taken; three nodes, the second with its effect; job done. */
+/** The commits of one run: run and job; job taken; the three nodes with the effect of the second; job done. */
 async function bareRun(db: Database, { appId, userId, automationId }: Tenant, n: number): Promise<void> {
   const run = await runStore.insertRun(db, {
     ...{ appId, automationId, sandboxId: production, id: newUuid(), graphVersion: 1, program: false, type: 'invoked' },
@@ -206,26 +206,18 @@ async function bareRun(db: Database, { appId, userId, automationId }: Tenant, n:
     update jobs set locked_at = now(), locked_by = 'bench', attempts = attempts + 1
     where id = (select id from jobs where locked_at is null
       order by priority, run_at limit 1 for update skip locked) returning id`;
-  await appendNode(db, run, 0, 'start', 'running', 1);
   await db.begin(async (tx) => {
     await tx`insert into kv_entries (app_id, sandbox_id, user_id, key, id, value)
       select u.app_id, u.sandbox_id, u.id, ${`n/${n}`}, ${newUuid()}, 'seen'
       from users u, set_config('quarry.kv_user_bytes_max', '1000000000', true)
       where u.app_id = ${appId} and u.id = ${userId}`;
-    await appendNode(tx, run, 3, 'note', 'running', 0);
+    await appendNodes(tx, run);
   });
-  await appendNode(db, run, 5, 'done', 'completed', 1);
   if (job) await db`delete from jobs where id = ${job.id}`;
 }
 
-async function appendNode(
-  db: Parameters<typeof runStore.appendEntries>[0],
-  run: runStore.RunRow,
-  expected: number,
-  nodeId: string,
-  status: 'running' | 'completed',
-  more: number,
-): Promise<void> {
+/** Writes the entries of the whole run: two for each node, and its start and end. */
+async function appendNodes(db: Db, run: { appId: string; id: string }): Promise<void> {
   const record = {
     payload: { user: 'usr_0000000000000000000000', key: 'n', value: 'seen' },
     context: { input: {} },
@@ -233,14 +225,16 @@ async function appendNode(
     metadata: { attempt: 1, duration_ms: 1 },
     timestamp: new Date().toISOString(),
   };
-  const commandId = formatId('command', newUuid());
-  const entry = { type: 'node_completed', nodeId, commandId, record } as const;
-  const written = await runStore.appendEntries(db, {
-    ...{ run, automation: 'aut_x', expected, status, waiting: false, wakeAt: null, wakeTimer: null, now: new Date() },
-    entries: [entry, entry, ...Array.from({ length: more }, () => entry)],
-    ...(status === 'completed' ? { result: { n: 1 } } : {}),
-  });
-  if (!written) throw new Error('The journal did not take the entries.');
+  const entry = { type: 'node_completed', nodeId: 'note', commandId: formatId('command', newUuid()), record } as const;
+  const append = (expected: number, count: number, status: 'running' | 'completed') =>
+    runStore.appendEntries(db, {
+      ...{ run, automation: 'aut_x', expected, status, waiting: false, wakeAt: null, wakeTimer: null, now: new Date() },
+      entries: Array.from({ length: count }, () => entry),
+      ...(status === 'completed' ? { result: { n: 1 } } : {}),
+    });
+  // The engine writes the state "running" by itself.
+  if (!(await append(0, 5, 'running')) || !(await append(5, 3, 'completed')))
+    throw new Error('The journal did not take the entries.');
 }
 
 /** Runs that wait are created by SQL, as the engine leaves them, and watched until each is woken. */

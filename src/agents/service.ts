@@ -27,63 +27,16 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     return agent;
   }
 
-  /**
-   * Writes the agent and its picture in one transaction: null removes the picture, undefined keeps it. A new picture is a
-   * new file. The old file is deleted, and with it its capability URL.
-   */
-  function beginWithPicture(
-    caller: Caller,
-    agent: { id: string; orgId: string | null; profilePictureFileId: string | null },
-    picture: PictureInput | null | undefined,
-    write: (tx: Db) => Promise<void>,
-  ): Promise<void> {
-    const { id, orgId, profilePictureFileId: old } = agent;
-    return files.beginWithPicture(caller, 'profile_picture', picture, async (tx, save) => {
-      await write(tx);
-      if (picture === undefined || (picture === null && old === null)) return;
-      await store.setPicture(tx, caller, id, await save({ orgId, teamId: null, userId: null, agentId: id }));
-      if (old !== null) await files.remove(tx, caller.appId, old);
-    });
-  }
-
-  /** The owner named in the body. Without one, a user owns the agent; with a key, the app does. */
-  async function resolveOwner(caller: Caller, input: Static<typeof agentCreateSchema>): Promise<store.AgentOwner> {
-    if (input.team !== undefined && input.user !== undefined)
-      throw invalidField('user', 'give either team or user, not both');
-    const named = await findNamedOwners(db, caller, input);
-    const unnamed = !named.team && !named.user && !named.org;
-    const userId = named.user?.id ?? (unnamed && caller.kind === 'user' ? caller.userId : null);
-    const own = caller.kind === 'user' && userId === caller.userId ? caller.orgId : undefined;
-    const owner = {
-      orgId: named.org?.id ?? named.team?.orgId ?? named.user?.orgId ?? own ?? null,
-      teamId: named.team?.id ?? null,
-      userId,
-    };
-    requireCreateFor(caller, { ...owner, agentId: null });
-    return owner;
-  }
-
-  /** 422 for a lookup key that looks like an id, or that another agent visible to the caller already uses. */
-  async function checkLookupKey(caller: Caller, lookupKey: string | undefined, own?: string): Promise<void> {
-    if (lookupKey === undefined) return;
-    if (looksLikeId(lookupKey)) throw invalidField('lookup_key', 'must not look like an id');
-    const other = await findAgentByKey(db, caller, lookupKey);
-    if (other && other.id !== own)
-      throw new AppError('already_exists', duplicateKey.message, {
-        fields: [{ field: duplicateKey.field, message: 'is taken' }],
-      });
-  }
-
   return {
     get,
 
     async create(caller: Caller, input: Static<typeof agentCreateSchema>): Promise<store.AgentRow> {
-      const owner = await resolveOwner(caller, input);
-      await checkLookupKey(caller, input.lookup_key);
+      const owner = await resolveOwner(db, caller, input);
+      await checkLookupKey(db, caller, input.lookup_key);
       const id = newUuid();
       const agent = { id, orgId: owner.orgId, profilePictureFileId: null };
       await uniqueLookupKey(() =>
-        beginWithPicture(caller, agent, input.profile_picture, (tx) =>
+        beginWithPicture(files, caller, agent, input.profile_picture, (tx) =>
           store.insertAgent(tx, caller, {
             id,
             ...owner,
@@ -109,16 +62,16 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     ): Promise<[store.AgentRow[], number]> {
       return store.listAgents(db, caller, page, {
         search: query.search,
-        userId: query.user === undefined ? undefined : fieldId('user', 'user', query.user),
-        orgId: query.org === undefined ? undefined : fieldId('org', 'org', query.org),
+        userId: fieldId('user', 'user', query.user),
+        orgId: fieldId('org', 'org', query.org),
       });
     },
 
     async update(caller: Caller, idOrKey: string, input: Static<typeof agentUpdateSchema>): Promise<store.AgentRow> {
       const agent = await getChangeable(caller, idOrKey, 'update');
-      await checkLookupKey(caller, input.lookup_key, agent.id);
+      await checkLookupKey(db, caller, input.lookup_key, agent.id);
       await uniqueLookupKey(() =>
-        beginWithPicture(caller, agent, input.profile_picture, (tx) =>
+        beginWithPicture(files, caller, agent, input.profile_picture, (tx) =>
           store.updateAgent(tx, caller, agent.id, {
             name: input.name,
             lookupKey: input.lookup_key,
@@ -142,7 +95,64 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
   };
 }
 
+/**
+ * Writes the agent and its picture in one transaction: null removes the picture, undefined keeps it. A new picture is a
+ * new file. The old file is deleted, and with it its capability URL.
+ */
+function beginWithPicture(
+  files: FileService,
+  caller: Caller,
+  agent: { id: string; orgId: string | null; profilePictureFileId: string | null },
+  picture: PictureInput | null | undefined,
+  write: (tx: Db) => Promise<void>,
+): Promise<void> {
+  const { id, orgId, profilePictureFileId: old } = agent;
+  return files.beginWithPicture(caller, 'profile_picture', picture, async (tx, save) => {
+    await write(tx);
+    if (picture === undefined || (picture === null && old === null)) return;
+    await store.setPicture(tx, caller, id, await save({ orgId, teamId: null, userId: null, agentId: id }));
+    if (old !== null) await files.remove(tx, caller.appId, old);
+  });
+}
+
+/** The owner named in the body. Without one, a user owns the agent; with a key, the app does. */
+async function resolveOwner(
+  db: Database,
+  caller: Caller,
+  input: Static<typeof agentCreateSchema>,
+): Promise<store.AgentOwner> {
+  if (input.team !== undefined && input.user !== undefined)
+    throw invalidField('user', 'give either team or user, not both');
+  const named = await findNamedOwners(db, caller, input);
+  const unnamed = !named.team && !named.user && !named.org;
+  const userId = named.user?.id ?? (unnamed && caller.kind === 'user' ? caller.userId : null);
+  const own = caller.kind === 'user' && userId === caller.userId ? caller.orgId : undefined;
+  const owner = {
+    orgId: named.org?.id ?? named.team?.orgId ?? named.user?.orgId ?? own ?? null,
+    teamId: named.team?.id ?? null,
+    userId,
+  };
+  requireCreateFor(caller, { ...owner, agentId: null });
+  return owner;
+}
+
 const duplicateKey = { field: 'lookup_key', message: 'Another agent already uses this lookup key.' };
+
+/** 422 for a lookup key that looks like an id, or that another agent visible to the caller already uses. */
+async function checkLookupKey(
+  db: Database,
+  caller: Caller,
+  lookupKey: string | undefined,
+  own?: string,
+): Promise<void> {
+  if (lookupKey === undefined) return;
+  if (looksLikeId(lookupKey)) throw invalidField('lookup_key', 'must not look like an id');
+  const other = await findAgentByKey(db, caller, lookupKey);
+  if (other && other.id !== own)
+    throw new AppError('already_exists', duplicateKey.message, {
+      fields: [{ field: duplicateKey.field, message: 'is taken' }],
+    });
+}
 
 /** The same check for an agent that a concurrent request creates. */
 function uniqueLookupKey<T>(write: () => Promise<T>): Promise<T> {

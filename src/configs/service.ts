@@ -26,8 +26,8 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
   /** The owner of the paths: the agent or org that the query names, otherwise the caller. Undefined if it is hidden. */
   async function findOwnerId(caller: Caller, query: ConfigOwnerQuery): Promise<string | undefined> {
     const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
-    const agentId = query.agent === undefined ? undefined : fieldId('agent', 'agent', query.agent);
-    const orgId = query.org === undefined ? undefined : fieldId('org', 'org', query.org);
+    const agentId = fieldId('agent', 'agent', query.agent);
+    const orgId = fieldId('org', 'org', query.org);
     if (agentId !== undefined && !(await findAgent(db, caller, agentId))) return undefined;
     if (orgId !== undefined && !(await findOrg(db, caller, orgId))) return undefined;
     if (agentId !== undefined) return store.configOwnerId({ ...none, agentId });
@@ -62,9 +62,8 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
       const stored = await files.store(caller, { bytes, filename, contentType });
       const row = await beginWith(db, stored, async (tx) => {
         const message = `There can be at most ${configsMax} config entries. Delete one first.`;
-        const { appId, sandboxId } = caller;
-        const room = { things: 'config entries', max: configsMax, message, appId, sandboxId };
-        if (!present) await requireRoom(tx, room, () => store.countConfigs(tx, caller));
+        const room = { things: 'config entries', max: configsMax, message };
+        if (!present) await requireRoom(tx, caller, room, () => store.countConfigs(tx, caller));
         const { id: fileId } = await stored.commit(tx, owned);
         const entry = { owned, virtualPath, contentType, contentHash, fileId };
         await store.writeConfigVersion(tx, caller, entry, ifVersion);

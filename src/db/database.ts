@@ -112,6 +112,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     return beginAlone(work);
   };
   const database: Database = createSql(runAlone, {
+    runLast,
     begin: begin as Begin,
     combine: <T>(work: () => Promise<T>, finish: (tx: Transaction, result: T) => Promise<void>) =>
       new Unit(pool, openUnit).run(work, finish),
@@ -140,6 +141,9 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
 type Begin = Database['begin'];
 type Work<T> = (tx: Transaction) => Promise<T>;
 
+/** A statement outside a transaction commits by itself. */
+const runLast: Database['runLast'] = async (statement) => statement;
+
 /** `begin` with and without a mode, repeated after a conflict. */
 function createBegin(run: <T>(mode: TransactionMode | undefined, work: Work<T>, attempt: Try) => Promise<T>): Begin {
   const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>) =>
@@ -151,6 +155,7 @@ function createBegin(run: <T>(mode: TransactionMode | undefined, work: Work<T>, 
 
 function createSession(connection: Connection, release: () => void): Session {
   return createSql((compiled) => retryOnConflict(() => execute(connection, compiled)), {
+    runLast,
     begin: createBegin((mode, work) => runTransaction(connection, mode, work)),
     async runScript(text: string) {
       await connection.runScript(text);

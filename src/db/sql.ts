@@ -15,6 +15,8 @@ export type Compiled = {
   strings: TemplateStringsArray;
   /** Whether the statement is not worth preparing or must not be prepared. */
   once?: boolean;
+  /** Called when the statement has been sent, before anything else can be. */
+  onSent?: () => void;
 };
 type Runner = (compiled: Compiled) => Promise<Result<Row[]>>;
 

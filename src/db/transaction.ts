@@ -35,20 +35,34 @@ export async function runTransaction<T>(
   attempt?: Try,
 ): Promise<T> {
   if (attempt) attempt.isWithoutEffect = true;
-  const begun = connection.runScript(beginScript(mode));
-  // The first statement is sent immediately after a plain `begin`, which cannot fail on a working session.
-  if (mode === undefined) begun.catch(() => {});
-  else await begun;
-  const scope = new Scope(connection);
+  const script = beginScript(mode);
+  const sent: { begin?: Promise<string>; commit?: Promise<string> } = {};
+  const begin = () => {
+    sent.begin ??= connection.runScript(script);
+    return sent.begin;
+  };
+  const commit = () => {
+    if (attempt) attempt.isWithoutEffect = false;
+    sent.commit ??= connection.runScript('commit');
+    return sent.commit;
+  };
+  // A plain `begin` cannot fail on a working session, so it is sent together with the first statement.
+  if (mode !== undefined) await begin();
+  const scope = new Scope(
+    connection,
+    0,
+    () => void begin().catch(() => {}),
+    () => void commit().catch(() => {}),
+  );
   try {
     const result = await scope.run(work);
-    await begun;
-    if (attempt) attempt.isWithoutEffect = false;
-    if ((await connection.runScript('commit')) !== 'COMMIT')
-      throw new Error('A statement of the transaction failed before the commit.');
+    if (sent.begin === undefined) return result;
+    await sent.begin;
+    if ((await commit()) !== 'COMMIT') throw new Error('A statement of the transaction failed before the commit.');
     return result;
   } catch (error) {
-    await connection.runScript('rollback').catch(() => {});
+    // A commit that was sent behind a failed statement has rolled back.
+    if (sent.begin !== undefined) await (sent.commit ?? connection.runScript('rollback')).catch(() => {});
     throw error;
   }
 }
@@ -60,13 +74,19 @@ export async function runTransaction<T>(
 export class Scope {
   readonly #connection: Connection;
   readonly #depth: number;
+  /** Begins the transaction if it has not begun. */
+  readonly #begin: () => void;
+  /** Commits the transaction; undefined in a savepoint. */
+  readonly #commit: (() => void) | undefined;
   #failure: { error: unknown } | undefined;
   #isOver = false;
   #cursors = 0;
 
-  constructor(connection: Connection, depth = 0) {
+  constructor(connection: Connection, depth: number, begin: () => void, commit?: () => void) {
     this.#connection = connection;
     this.#depth = depth;
+    this.#begin = begin;
+    this.#commit = commit;
   }
 
   async run<T>(work: Work<T>): Promise<T> {
@@ -85,6 +105,7 @@ export class Scope {
 
   async execute(compiled: Compiled): Promise<Result<Row[]>> {
     if (this.#isOver) throw new Error('The transaction is over.');
+    this.#begin();
     try {
       return await execute(this.#connection, compiled);
     } catch (error) {
@@ -93,15 +114,27 @@ export class Scope {
     }
   }
 
+  /** Sends the commit directly behind the statement. If the statement fails, it rolls back instead. */
+  executeLast(compiled: Compiled): Promise<Result<Row[]>> {
+    const commit = this.#commit;
+    if (commit === undefined) return this.execute(compiled);
+    const onSent = () => {
+      commit();
+      this.#isOver = true;
+    };
+    return this.execute({ ...compiled, onSent });
+  }
+
   async runSavepoint<T>(work: Work<T>): Promise<T> {
     if (this.#isOver) throw new Error('The transaction is over.');
+    this.#begin();
     const name = `s${this.#depth + 1}`;
     // The work's first statement is sent immediately after it, and the next one after the release. Both fail only if the
     // transaction or its session is lost, and then so does every statement behind them, and the commit.
     const saved = this.#connection.runScript(`savepoint ${name}`);
     saved.catch(() => {});
     try {
-      const result = await new Scope(this.#connection, this.#depth + 1).run(work);
+      const result = await new Scope(this.#connection, this.#depth + 1, this.#begin).run(work);
       await saved;
       this.#connection.runScript(`release savepoint ${name}`).catch(() => {});
       return result;
@@ -114,6 +147,8 @@ export class Scope {
   #sql(): Transaction {
     return createSql((compiled) => this.execute(compiled), {
       begin: ((work: (tx: Transaction) => Promise<unknown>) => this.runSavepoint(work)) as Db['begin'],
+      runLast: <Rows extends readonly unknown[]>(statement: Statement<Rows>) =>
+        this.executeLast(compile(statement)) as unknown as Promise<Rows>,
       cursor: <Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number) =>
         this.#readBatches(statement, size),
     });

@@ -3,6 +3,11 @@ import type { Sql, Statement } from './sql.ts';
 /** What a store needs: the pool, a connection or a transaction. */
 export type Db = Sql & {
   /**
+   * Runs the last statement of a transaction: the commit is sent behind it. So the statement must fail, instead of
+   * having another result, if nothing may be committed.
+   */
+  runLast<Rows extends readonly unknown[]>(statement: Statement<Rows>): Promise<Rows>;
+  /**
    * Runs work in a transaction or, within one, in a savepoint of it. If PostgreSQL aborts the whole transaction
    * because of a deadlock or a serialisation failure, or its session ends before the commit, the work is repeated: it
    * must have no effect other than its statements.

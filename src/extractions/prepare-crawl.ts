@@ -1,7 +1,8 @@
+import { requireSafeUrl } from '../content/fetch/safe-url.ts';
 import { startCrawl } from '../crawls/jobs.ts';
 import { normalizeUrl } from '../crawls/page-url.ts';
 import type { Db } from '../db/database.ts';
-import { AppError, invalidField } from '../lib/errors.ts';
+import { AppError } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { type Caller, canSeeWholeApp } from '../tenancy/caller.ts';
 import { requireQuotaLeft } from '../tenancy/quotas.ts';
@@ -22,8 +23,7 @@ export async function prepareCrawl(
   request: UrlRequest,
 ): Promise<PreparedExtraction> {
   const { settings, destination, wanted } = request;
-  const checked = fetcher.check(settings.startUrl);
-  if (!checked.ok) throw invalidField('url', checked.problem);
+  const url = requireSafeUrl(fetcher, 'url', settings.startUrl);
   if (settings.ignoreRobots && !canSeeWholeApp(caller))
     throw new AppError('forbidden', 'Ignoring robots.txt requires a secret key or a developer token.', {
       fields: [{ field: 'ignore_robots', message: 'requires a secret key' }],
@@ -46,8 +46,8 @@ export async function prepareCrawl(
     });
     if (wanted) await insertSchema(tx, { appId: caller.appId, id }, wanted);
     // Pages of a site appear under several spellings of a URL. A link is requested exactly as given.
-    checked.url.hash = '';
-    const startUrl = (request.kind === 'site' && normalizeUrl(checked.url.href)) || checked.url.href;
+    url.hash = '';
+    const startUrl = (request.kind === 'site' && normalizeUrl(url.href)) || url.href;
     await startCrawl(tx, {
       appId: caller.appId,
       sandboxId: caller.sandboxId,

@@ -80,7 +80,7 @@ export function createExtractionService(deps: ExtractionDeps) {
     /** A page of the extractions visible to the caller, without their outputs. */
     async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[store.ExtractionRow[], number]> {
       const { agent, ...rest } = filter;
-      const agentId = agent === undefined ? undefined : fieldId('agent', 'agent', agent);
+      const agentId = fieldId('agent', 'agent', agent);
       return store.listExtractions(db, caller, { ...rest, agentId }, page);
     },
 

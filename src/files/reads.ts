@@ -61,22 +61,15 @@ export function createFileReads(deps: ReadDeps) {
       page: PageRequest,
       input: Static<typeof fileListQuery>,
     ): Promise<[VisibleFile[], number]> {
-      const named = (kind: 'org' | 'team' | 'user' | 'agent') => {
-        const id = input[kind];
-        return id === undefined ? undefined : fieldId(kind, kind, id);
-      };
       const [rows, total] = await store.listVisibleFiles(db, caller, page, {
-        orgId: named('org'),
-        teamId: named('team'),
-        userId: named('user'),
-        agentId: named('agent'),
+        orgId: fieldId('org', 'org', input.org),
+        teamId: fieldId('team', 'team', input.team),
+        userId: fieldId('user', 'user', input.user),
+        agentId: fieldId('agent', 'agent', input.agent),
         contentType: readTypeFilter(input.content_type),
         search: input.search,
         prefix: input.prefix,
-        runId:
-          input.automation_run === undefined
-            ? undefined
-            : fieldId('automationRun', 'automation_run', input.automation_run),
+        runId: fieldId('automationRun', 'automation_run', input.automation_run),
         sort: input.sort,
       });
       return [await withGrants(caller, rows), total];

@@ -1,16 +1,16 @@
 import type { Static } from 'typebox';
 import type { Db } from '../db/database.ts';
-import { AppError, found, invalidField } from '../lib/errors.ts';
-import { limits } from '../lib/limits.ts';
+import { AppError, found } from '../lib/errors.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import type { Owned } from '../tenancy/visible.ts';
 import { type PictureInput, readPicture, requireSharable } from './input.ts';
+import type { UploadDeps } from './link-uploads.ts';
 import { hasOwnerRights, resolveGrants } from './owners.ts';
 import { createPictures, type PictureDeps } from './pictures.ts';
 import { createFileReads, type ReadDeps, type VisibleFile } from './reads.ts';
 import type { fileUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
-import { createFileUploads, type UploadDeps } from './uploads.ts';
+import { createFileUploads } from './uploads.ts';
 import { beginWith, discardBlob, type FileContents, type RecordFile, storeFile, writeFile } from './write.ts';
 
 export type FileDeps = ReadDeps &
@@ -55,7 +55,6 @@ export function createFileService(deps: FileDeps) {
         throw forbidden(
           'A write grant only allows changing filename and provider_metadata; the rest requires an owner.',
         );
-      if (providerMetadata !== undefined) checkMetadata(providerMetadata);
       if (shared === true) requireSharable(file.contentType);
       if (Object.keys(input).length === 0) return reads.get(caller, id);
       await db.begin(async (tx) => {
@@ -98,11 +97,6 @@ export function createFileService(deps: FileDeps) {
     /** Deletes a file's row in the caller's transaction. The sweep deletes its blob. */
     remove: (tx: Db, appId: string, id: string) => store.deleteFile(tx, appId, id),
   };
-}
-
-function checkMetadata(metadata: Record<string, unknown>): void {
-  if (Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax)
-    throw invalidField('provider_metadata', `is larger than ${limits.metadataBytesMax} bytes`);
 }
 
 function forbidden(words: string): AppError {

@@ -30,17 +30,16 @@ export function createGroupService({ db }: { db: Database }) {
     return id;
   }
 
-  function requireMemberRoom(tx: Transaction, { appId, sandboxId, id }: store.GroupRow): Promise<void> {
+  function requireMemberRoom(tx: Transaction, group: store.GroupRow): Promise<void> {
     const message = `A group has at most ${groupMembersMax} members.`;
-    const room = { things: 'group members', max: groupMembersMax, message, appId, sandboxId, of: id };
-    return requireRoom(tx, room, () => store.countMembers(tx, appId, id));
+    const room = { things: 'group members', max: groupMembersMax, message, of: group.id };
+    return requireRoom(tx, group, room, () => store.countMembers(tx, group.appId, group.id));
   }
 
   return {
     get,
 
     async create(caller: Caller, input: Static<typeof groupCreateSchema>): Promise<store.GroupRow> {
-      const { appId, sandboxId } = caller;
       const group = {
         id: newUuid(),
         namespace: input.namespace,
@@ -48,11 +47,11 @@ export function createGroupService({ db }: { db: Database }) {
         name: input.name ?? null,
       };
       const message = `An app or a sandbox has at most ${groupsMax} groups. Delete one first.`;
-      const room = { things: 'groups', max: groupsMax, message, appId, sandboxId };
+      const room = { things: 'groups', max: groupsMax, message };
       const duplicate = { field: 'external_id', message: 'The namespace already has a group with this name.' };
       return refuseDuplicate('groups_external_id', duplicate, () =>
         db.begin(async (tx) => {
-          await requireRoom(tx, room, () => store.countGroups(tx, caller));
+          await requireRoom(tx, caller, room, () => store.countGroups(tx, caller));
           return store.insertGroup(tx, caller, group);
         }),
       );
@@ -63,7 +62,7 @@ export function createGroupService({ db }: { db: Database }) {
       page: PageRequest,
       { namespace, external_id: externalId, user, search }: Static<typeof groupListSchema>,
     ): Promise<[store.GroupRow[], number]> {
-      const userId = user === undefined ? undefined : fieldId('user', 'user', user);
+      const userId = fieldId('user', 'user', user);
       return store.listGroups(db, caller, { namespace, externalId, userId, search }, page);
     },
 
@@ -104,7 +103,7 @@ export function createGroupService({ db }: { db: Database }) {
       const missing = ids.findIndex((each) => !known.has(each));
       if (missing >= 0) throw unknownReference(`users.${missing}`);
       await db.begin(async (tx) => {
-        await lockRoom(tx, { things: 'group members', appId: group.appId, sandboxId: group.sandboxId, of: group.id });
+        await lockRoom(tx, group, { things: 'group members', of: group.id });
         await store.deleteOtherMembers(tx, caller.appId, group.id, ids);
         await store.insertMembers(tx, caller.appId, group.id, ids);
       });
@@ -136,7 +135,7 @@ async function createMissing(tx: Db, scope: Scope, namespace: string, externalId
   if (externalIds.length === 0) return;
   // Usually none is missing.
   if ((await store.countNamedGroups(tx, scope, namespace, externalIds)) === externalIds.length) return;
-  await lockRoom(tx, { things: 'groups', appId: scope.appId, sandboxId: scope.sandboxId });
+  await lockRoom(tx, scope, { things: 'groups' });
   const room = groupsMax - (await store.countGroups(tx, scope));
   if (room > 0) await store.insertMissingGroups(tx, scope, namespace, externalIds, room);
 }

@@ -84,16 +84,34 @@ const requestIdPattern = /^[\w.:-]{1,128}$/;
 
 /** Creates a server with the project's parsing, validation, authentication, errors and headers, but no routes. */
 export async function createHttpServer(options: HttpOptions): Promise<{ fastify: FastifyInstance; api: Api }> {
-  const { log, credentials, metrics, audit, idempotency, rewriteUrl } = options;
-  const settings: FastifyHttpOptions<Server> = {
+  const { audit, idempotency, bodyBytesMax, front, connections } = options;
+  const fastify: FastifyInstance = Fastify(settingsOf(options));
+  if (front !== undefined) putFront(fastify.server, front);
+  connections?.guard(fastify.server);
+  const api = new Api(fastify, { bodyBytesMax, audit, idempotency });
+  decorate(fastify, options);
+  readJsonBodies(fastify);
+  if (isTracing()) traceRequests(fastify);
+  // The hooks take callbacks: every request passes all of them, and a promise for each would cost time.
+  // These come first, because a preflight request ends in those of CORS.
+  addFirstHooks(fastify, options);
+  await registerCors(fastify, options);
+  addCallerHooks(fastify, options);
+  addResponseHooks(fastify, options);
+  setErrorHandlers(fastify, api, options);
+  return { fastify, api };
+}
+
+function settingsOf({ log, rewriteUrl, bodyBytesMax, trustProxy }: HttpOptions): FastifyHttpOptions<Server> {
+  return {
     loggerInstance: log as unknown as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
       return typeof given === 'string' && requestIdPattern.test(given) ? given : newUuid();
     },
-    bodyLimit: options.bodyBytesMax,
-    trustProxy: options.trustProxy.length === 0 ? false : options.trustProxy,
+    bodyLimit: bodyBytesMax,
+    trustProxy: trustProxy.length === 0 ? false : trustProxy,
     routerOptions: { maxParamLength: limits.urlCharactersMax, querystringParser: parseQuery },
     requestTimeout: limits.uploadTimeoutMs,
     connectionTimeout: limits.requestTimeoutMs,
@@ -117,28 +135,25 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
       },
     },
   };
-  const fastify: FastifyInstance = Fastify(settings);
-  const { front } = options;
-  if (front !== undefined) putFront(fastify.server, front);
-  options.connections?.guard(fastify.server);
-  const api = new Api(fastify, { bodyBytesMax: options.bodyBytesMax, audit, idempotency });
+}
+
+function decorate(fastify: FastifyInstance, { intake, errorDialects = [] }: HttpOptions): void {
   fastify.decorateRequest('identity');
   fastify.decorateRequest('credential');
   fastify.decorateRequest('response');
-  fastify.decorate('intake', options.intake);
-  fastify.decorate('errorDialects', options.errorDialects ?? []);
+  fastify.decorate('intake', intake);
+  fastify.decorate('errorDialects', errorDialects);
   fastify.decorateRequest('auditNote');
   fastify.decorateRequest('bodyHash');
   fastify.decorateRequest('formDigest');
-  readJsonBodies(fastify);
-  if (isTracing()) traceRequests(fastify);
+}
+
+function addFirstHooks(fastify: FastifyInstance, { connections }: HttpOptions): void {
   let isStopping = false;
   fastify.addHook('preClose', (done) => {
     isStopping = true;
     done();
   });
-  // The hooks take callbacks: every request passes all of them, and a promise for each would cost time.
-  // This hook comes first, because a preflight request ends in the next one.
   fastify.addHook('onRequest', (request, reply, done) => {
     request.response = reply.raw;
     reply.headers({
@@ -151,12 +166,15 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     });
     // Applies to open connections: new ones are no longer accepted.
     if (isStopping) return done(new AppError('unavailable', 'The server is stopping. Send the request again.'));
-    done(options.connections?.begin(request, reply.raw));
+    done(connections?.begin(request, reply.raw));
   });
-  const anyOrigin = options.corsOrigins.includes('*');
+}
+
+async function registerCors(fastify: FastifyInstance, { corsOrigins }: HttpOptions): Promise<void> {
+  const anyOrigin = corsOrigins.includes('*');
   await fastify.register(cors, {
     // Only browsers send an origin, and only they read these headers.
-    origin: (origin, callback) => callback(null, origin !== undefined && (anyOrigin ? '*' : options.corsOrigins)),
+    origin: (origin, callback) => callback(null, origin !== undefined && (anyOrigin ? '*' : corsOrigins)),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
     exposedHeaders: [
       'x-request-id',
@@ -175,8 +193,12 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     ],
     maxAge: 600,
   });
+}
 
-  const contentGate = options.contentOrigin === undefined ? undefined : createContentGate(options.contentOrigin);
+/** Refuses requests that are not for this server, and finds out who sends the others. */
+function addCallerHooks(fastify: FastifyInstance, options: HttpOptions): void {
+  const { front, contentOrigin } = options;
+  const contentGate = contentOrigin === undefined ? undefined : createContentGate(contentOrigin);
   fastify.addHook('onRequest', (request, reply, done) => {
     const refusal = front?.refusalOf(request.raw);
     if (refusal !== undefined) return done(refusal);
@@ -188,6 +210,9 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     if (access === undefined || access.kind === 'public') return done();
     identifyCaller(options, request, access).then(() => runForApp(appOf(request), done), done);
   });
+}
+
+function addResponseHooks(fastify: FastifyInstance, { credentials, metrics, audit }: HttpOptions): void {
   // Only the wait for the client is bounded. While a handler works, an idle connection is normal.
   fastify.addHook('preHandler', (request, reply, done) => {
     if (!request.routeOptions.config.rawBody) setSocketTimeout(reply, 0);
@@ -206,13 +231,15 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     if (request.identity !== undefined) audit?.count(request, reply.statusCode);
     done();
   });
+}
+
+function setErrorHandlers(fastify: FastifyInstance, api: Api, { metrics, hasMoved }: HttpOptions): void {
   const fail = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
     metrics.countError(request.method, request.routeOptions.url ?? 'unknown', codeOf(error, request));
     if (statusOf(error, request) === 401)
       reply.header('www-authenticate', request.routeOptions.config.challenge?.(request) ?? 'Bearer');
     return sendError(error, request, reply);
   };
-  const { hasMoved } = options;
   if (hasMoved === undefined) fastify.setErrorHandler(fail);
   else
     fastify.setErrorHandler(async (error, request, reply) => {
@@ -226,7 +253,6 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
     metrics.countError(request.method, 'unknown', error.code);
     return sendError(error, request, reply);
   });
-  return { fastify, api };
 }
 
 /** HTTP/1.0 may leave the host out. */

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import { isLoopback } from '../config/loopback.ts';
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { requireSafeUrl } from '../content/fetch/safe-url.ts';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -23,12 +24,9 @@ type IdentityDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Pic
 /** Manages the issuers that an app trusts. */
 export function createIdentityService({ db, clock, secrets, fetcher }: IdentityDeps) {
   function checkUrl(field: string, text: string): void {
-    const checked = fetcher.check(text);
-    if (!checked.ok) throw invalidField(field, checked.problem);
-    if (checked.url.protocol !== 'https:' && !isLoopback(checked.url.hostname))
-      throw invalidField(field, 'must be https.');
-    if (checked.url.search !== '' || checked.url.hash !== '')
-      throw invalidField(field, 'must have no query or fragment.');
+    const url = requireSafeUrl(fetcher, field, text);
+    if (url.protocol !== 'https:' && !isLoopback(url.hostname)) throw invalidField(field, 'must be https.');
+    if (url.search !== '' || url.hash !== '') throw invalidField(field, 'must have no query or fragment.');
   }
 
   /** 422 if the mapping names an organisation or team of another app. */
@@ -93,8 +91,8 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
         () =>
           db.begin(async (tx) => {
             const message = `An app or a sandbox has at most ${issuersMax} issuers. Delete one first.`;
-            const room = { things: 'issuers', max: issuersMax, message, appId, sandboxId };
-            await requireRoom(tx, room, () => store.countIssuers(tx, caller));
+            const room = { things: 'issuers', max: issuersMax, message };
+            await requireRoom(tx, caller, room, () => store.countIssuers(tx, caller));
             await store.insertIssuer(tx, row);
           }),
       );

@@ -11,14 +11,17 @@ export class HeldJob {
   readonly left: Promise<void>;
   readonly #db: Db;
   readonly #poolId: string;
+  readonly #deleteJob: (job: store.JobPlace) => Promise<void>;
   readonly #leave: () => void;
   #state: 'in a slot' | 'detached' | 'released' = 'in a slot';
 
-  constructor(db: Db, poolId: string, job: store.ClaimedJob) {
+  /** @param deleteJob deletes a job of this pool, together with others that end meanwhile */
+  constructor(db: Db, poolId: string, job: store.ClaimedJob, deleteJob: (job: store.JobPlace) => Promise<void>) {
     const left = Promise.withResolvers<void>();
     this.#db = db;
     this.#poolId = poolId;
     this.job = job;
+    this.#deleteJob = deleteJob;
     this.left = left.promise;
     this.#leave = left.resolve;
   }
@@ -43,7 +46,7 @@ export class HeldJob {
   /** Ends the attempt: deletes the job or, after a failure, schedules its next attempt. */
   async end(failure: string | undefined): Promise<void> {
     if (this.#state === 'released') return;
-    if (failure === undefined) await store.deleteJob(this.#db, this.#poolId, this.job);
+    if (failure === undefined) await this.#deleteJob(this.job);
     else await store.failJob(this.#db, this.#poolId, this.job, failure);
   }
 

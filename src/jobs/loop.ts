@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { Batcher } from '../db/batcher.ts';
 import type { Database } from '../db/database.ts';
 import { Lanes } from '../fairness/lanes.ts';
 import type { Logger } from '../lib/log.ts';
@@ -26,6 +27,9 @@ type LoopOptions = {
 
 /** Notifications announce due jobs. Polling finds jobs that became due later and those whose notification was lost. */
 const pollMs = 1_000;
+/** Jobs whose ends share a statement, and such statements at a time. */
+const endsMax = 100;
+const endBatchesMax = 1;
 
 /**
  * Takes due jobs, runs and ends them, with a lane for each app: an app with a million jobs gets as many slots as an
@@ -35,9 +39,11 @@ export class JobLoop {
   readonly #options: LoopOptions;
   readonly #lanes: Lanes<store.JobPlace>;
   readonly #held = new Map<HeldJob, Promise<void>>();
+  readonly #ends: Batcher<store.JobPlace, void>;
   readonly #timer: NodeJS.Timeout;
   readonly #leave: () => void;
   readonly #retry = () => {
+    this.#isFree = true;
     if (this.#isBlocked) this.#fill();
   };
   #after = store.firstLane;
@@ -45,8 +51,10 @@ export class JobLoop {
   #isNews = false;
   /** Whether a claim failed, perhaps after the database had carried it out. */
   #isUnsure = false;
-  /** Whether there are due jobs in lanes without a free slot. */
+  /** Whether there are, or may be, due jobs in lanes without a free slot. */
   #isBlocked = false;
+  /** Whether a slot was released since the last read began. */
+  #isFree = false;
   #filling: Promise<void> | undefined;
   /** The urgent work when it was last checked. */
   #urgent: Promise<void> | undefined;
@@ -54,7 +62,11 @@ export class JobLoop {
 
   constructor(options: LoopOptions) {
     this.#options = options;
-    const { concurrency, slots } = options;
+    const { concurrency, slots, db, id } = options;
+    this.#ends = new Batcher({
+      run: (jobs) => store.deleteJobs(db, id, jobs).then(() => jobs.map(() => undefined)),
+      ...{ itemsMax: endsMax, bytesMax: Number.POSITIVE_INFINITY, batchesMax: endBatchesMax },
+    });
     this.#lanes = new Lanes({ slots: 2 * concurrency, shares: slots.running });
     this.#leave = slots.join(this.#retry);
     this.#timer = setInterval(() => this.wake(), pollMs);
@@ -85,7 +97,7 @@ export class JobLoop {
       })
       .finally(() => {
         this.#filling = undefined;
-        if (this.#isNews) this.#fill();
+        if (this.#isNews || (this.#isBlocked && this.#isFree)) this.#fill();
       });
   }
 
@@ -101,12 +113,15 @@ export class JobLoop {
     this.#isUnsure = false;
     for (let idlePages = 0; !this.#stopped; ) {
       const after = this.#after;
-      const { due, last } = await store.findDueJobs(db, {
+      this.#isFree = false;
+      const { due, last, isFull } = await store.findDueJobs(db, {
         ...{ tasks, lowPriority: !this.#isUrgent(), ofLaneMax: concurrency, after },
       });
       this.#after = last;
-      const chosen = await this.#claim(due);
-      this.#isBlocked ||= due.length > chosen;
+      const { chosen, claimed } = await this.#claim(due);
+      this.#isBlocked ||= isFull || due.length > chosen;
+      // This read has covered all lanes. What is added after it is announced, and what is blocked waits for a slot.
+      if (after === store.firstLane && last === store.firstLane && claimed === chosen) return;
       if (chosen > 0) idlePages = 0;
       else {
         // A page that starts in the middle does not cover the lanes before it. The next pages start with those.
@@ -124,8 +139,8 @@ export class JobLoop {
     return urgent !== undefined;
   }
 
-  /** Starts the due jobs whose lanes have a free slot. Returns the number of jobs that it chose. */
-  async #claim(due: store.JobPlace[]): Promise<number> {
+  /** Starts the due jobs whose lanes have a free slot. Returns how many those are, and how many no other process took. */
+  async #claim(due: store.JobPlace[]): Promise<{ chosen: number; claimed: number }> {
     const { id, db, concurrency, workers } = this.#options;
     for (const job of due) this.#lanes.add(laneOf(id, job.appId), job);
     const chosen: store.JobPlace[] = [];
@@ -145,7 +160,7 @@ export class JobLoop {
       this.#lanes.drain();
       this.#start(jobs, chosen);
     }
-    return chosen.length;
+    return { chosen: chosen.length, claimed: jobs.length };
   }
 
   /** Each chosen job already holds a slot in its lane. */
@@ -157,7 +172,7 @@ export class JobLoop {
   }
 
   async #run(job: store.ClaimedJob): Promise<void> {
-    const held = new HeldJob(this.#options.db, this.#options.id, job);
+    const held = new HeldJob(this.#options.db, this.#options.id, job, (ended) => this.#ends.add('', ended));
     const startedMs = performance.now();
     const ended = this.#end(held);
     this.#held.set(held, ended);

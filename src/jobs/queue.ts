@@ -9,7 +9,7 @@ type AddJobOptions = {
   key?: string;
   /** With a key: a job that already waits keeps its time. */
   keepRunAt?: boolean;
-  runAt?: Date;
+  runAt?: Date | undefined;
   /**
    * The number of attempts before the job is set aside; the waits grow as e^attempt seconds. Default 25, about three
    * days.

@@ -36,12 +36,12 @@ type DueFilter = { tasks: string[]; lowPriority: boolean; ofLaneMax: number; aft
 
 /**
  * The first due jobs of each lane from `after` on, in order. Without `lowPriority`, jobs below the default priority are
- * left out. `last` is where the next read starts.
+ * left out. `last` is where the next read starts; `isFull` tells that a lane may have more.
  */
 export async function findDueJobs(
   db: Db,
   { tasks, lowPriority, ofLaneMax, after }: DueFilter,
-): Promise<{ due: JobPlace[]; last: string }> {
+): Promise<{ due: JobPlace[]; last: string; isFull: boolean }> {
   const rows = await db<{ id: number | null; appId: string; place: number }[]>`
     with recursive lanes as (
       (select app_id, 1 as place from jobs
@@ -60,16 +60,18 @@ export async function findDueJobs(
     where lanes.app_id is not null
     order by lanes.place`;
   const end = rows.at(-1);
+  // The jobs of a lane are adjacent.
+  const isFull = rows.some(({ appId }, at) => rows[at + ofLaneMax - 1]?.appId === appId);
   return {
     due: rows.flatMap(({ id, appId }) => (id === null ? [] : [{ id, appId }])),
     last: end !== undefined && end.place === lanesMax ? end.appId : firstLane,
+    isFull,
   };
 }
 
 /**
  * Locks the jobs that `choose` returns. `choose` gets the number of jobs that each lane holds in the slots of other
- * processes, and no process claims jobs between that count and the lock. A claim that the database loses in a crash
- * does no harm: it was committed before anything that the job wrote.
+ * processes, and no process claims jobs between that count and the lock.
  */
 export function claimJobs(
   db: Database,
@@ -79,8 +81,7 @@ export function claimJobs(
   let chosen: JobPlace[] | undefined;
   return db.begin(async (tx) => {
     // One round trip: the statements are sent without waiting for each other.
-    const [, , rows] = await Promise.all([
-      tx`set local synchronous_commit = off`,
+    const [, rows] = await Promise.all([
       tx`select pg_advisory_xact_lock(${claimLock}::bigint)`,
       tx<{ appId: string; held: number }[]>`
         select app_id, count(*) as held from jobs
@@ -91,16 +92,20 @@ export function claimJobs(
   });
 }
 
-/** Locks these jobs for a worker pool, except those taken in the meantime. */
+/**
+ * Locks these jobs for a worker pool, except those taken in the meantime. The commit does not wait for the disk: a claim
+ * that the database loses in a crash does no harm, because it was committed before anything that the job wrote.
+ */
 export function lockJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<ClaimedJob[]> {
   return db<ClaimedJob[]>`
+    with settings as materialized (select set_config('synchronous_commit', 'off', true))
     update jobs set attempts = jobs.attempts + 1, locked_by = ${poolId}, locked_at = now()
     from (
-      select app_id, id from jobs
+      select app_id, id from jobs cross join settings
       where (app_id, id) in (select * from unnest(${jobs.map(({ appId }) => appId)}::uuid[],
           ${jobs.map(({ id }) => id)}::bigint[]))
         and locked_by is null and attempts < max_attempts
-      for update skip locked) open
+      for update of jobs skip locked) open
     where jobs.app_id = open.app_id and jobs.id = open.id
     returning jobs.app_id, jobs.id, task, payload, attempts, max_attempts, crashes`;
 }
@@ -125,8 +130,12 @@ export async function markWaiting(db: Db, poolId: string, { appId, id }: JobPlac
   return count > 0;
 }
 
-export async function deleteJob(db: Db, poolId: string, { appId, id }: JobPlace): Promise<void> {
-  await db`delete from jobs where app_id = ${appId} and id = ${id} and locked_by = ${poolId}`;
+export async function deleteJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<void> {
+  await db`
+    delete from jobs
+    where (app_id, id) in (select * from unnest(${jobs.map(({ appId }) => appId)}::uuid[],
+        ${jobs.map(({ id }) => id)}::bigint[]))
+      and locked_by = ${poolId}`;
 }
 
 /**

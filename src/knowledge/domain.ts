@@ -5,7 +5,7 @@ import type { Reranker } from '../content/models/reranker.ts';
 import type { ParserPool } from '../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../content/terms.ts';
 import type { CrawlSink } from '../crawls/types.ts';
-import type { Database, Db } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
 import type { Domain, Tasks } from '../domain.ts';
 import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
@@ -19,27 +19,27 @@ import { createBoxes } from './documents/boxes.ts';
 import { createErasedDocuments } from './documents/erase.ts';
 import { createDocumentService } from './documents/service.ts';
 import type { OpenEmbedder } from './embedding/embedders.ts';
+import { createEmbeddingJobs } from './embedding/jobs.ts';
 import { createEmbeddingService } from './embedding/service.ts';
 import type { OpenCache } from './index/cache.ts';
-import type { SourceKey } from './index/store.ts';
+import { compactSource } from './index/compact.ts';
+import { mergeSegments, type SourceKey } from './index/store.ts';
 import { knowledgeConsumer } from './ingestion/crawl-sink.ts';
-import { type EmbeddingOrder, queueEmbedding } from './ingestion/deps.ts';
-import { startDuePulls } from './ingestion/schedule.ts';
+import { type EmbeddingOrder, queueLearning } from './ingestion/deps.ts';
 import { createIngestService } from './ingestion/service.ts';
 import { ingestionStream, ingestionTopic } from './ingestion/stream.ts';
 import { createKnowledgeWork, leaseSeconds } from './ingestion/workflow.ts';
+import { learnSources, listAppsToLearn } from './learning/train.ts';
 import { createPermissions } from './permissions/service.ts';
-import { deleteUnusedAcls } from './permissions/store.ts';
 import type { OpenReranker } from './search/rerank.ts';
 import { openSearchIndex } from './search/search.ts';
 import { createSearchService } from './search/service.ts';
 import { createInboundService } from './sources/inbound.ts';
-import { messageKeptMs } from './sources/inbound-signing.ts';
-import { deleteInboundMessages } from './sources/inbound-store.ts';
+import { startDuePulls } from './sources/schedule.ts';
 import { createSourceService } from './sources/service.ts';
+import { sweepKnowledge } from './sweep.ts';
 import { applySyncs } from './syncs/apply.ts';
 import { createSyncService } from './syncs/service.ts';
-import { deleteOldTombstones } from './syncs/store.ts';
 import { createVersionService } from './versions/service.ts';
 import { sweepVersions } from './versions/sweep.ts';
 
@@ -90,6 +90,14 @@ type KnowledgeDeps = {
   learnMemoryMb: number;
 };
 
+const recurring: Recurring[] = [
+  { task: taskNames.embedDocuments, everySeconds: 30 },
+  { task: taskNames.learnSources, everySeconds: 60 },
+  { task: taskNames.purgeSources, everySeconds: 60 },
+  { task: taskNames.startPulls, everySeconds: 15 },
+  { task: taskNames.sweepVersions, everySeconds: 600 },
+];
+
 export type Knowledge = ReturnType<typeof createKnowledge>['service'];
 
 /** Sources, ingestion, documents and search. */
@@ -100,26 +108,15 @@ export function createKnowledge(deps: KnowledgeDeps) {
     return checked.ok ? undefined : checked.problem;
   };
   const embedders = { base: embedder, open: deps.openEmbedder };
-  const work = createKnowledgeWork({ ...deps, embedders, addJob });
-  const queue = (tx: Db, appId: string) => queueEmbedding(tx, addJob, { appId });
-  const embedding = createEmbeddingService({ db, clock, ...embedders, queue });
+  const work = createKnowledgeWork({ ...deps, embedders });
+  const embeddingJobs = createEmbeddingJobs({ ...deps, embedders });
+  const embedding = createEmbeddingService({ db, clock, ...embedders });
   const sources = createSourceService({ db, clock, secrets: deps.secrets, checkUrl, embedding });
   const onError = (error: unknown) => log.error({ err: error }, 'An ingestion was interrupted and will be resumed');
   const permissions = createPermissions({ db, sources });
   const ingestions = createIngestService({ db, sources, permissions, work, onError });
-  const index = openSearchIndex(db, embedder, deps);
-
-  /** Deletes the ids of messages that their senders no longer retry. */
-  async function forgetMessages(): Promise<void> {
-    const before = new Date(clock.now().getTime() - messageKeptMs);
-    while ((await deleteInboundMessages(db, before, messagesBatch)) === messagesBatch);
-  }
-
-  /** Deletes the marks of documents that were deleted long ago. */
-  async function forgetTombstones(): Promise<void> {
-    const before = new Date(clock.now().getTime() - tombstoneKeptMs);
-    while ((await deleteOldTombstones(db, before, messagesBatch)) === messagesBatch);
-  }
+  const index = openSearchIndex(db, { ...deps, embedders });
+  const compact = (key: SourceKey, signal?: AbortSignal) => compactSource({ ...deps, embedders }, key, signal);
 
   async function runIngestionJob(payload: object, context: JobContext): Promise<void> {
     const { appId, ingestionId } = payload as { appId: string; ingestionId: string };
@@ -135,35 +132,21 @@ export function createKnowledge(deps: KnowledgeDeps) {
   const tasks: Tasks = {
     [taskNames.ingest]: runIngestionJob,
     [taskNames.applySyncs]: (payload, context) => applySyncs(work.deps, payload as SourceKey, context),
-    [taskNames.mergeIndex]: (payload) => work.mergeSource(payload as SourceKey),
-    [taskNames.embedDocuments]: (payload, context) => {
-      const order = payload as Partial<EmbeddingOrder>;
-      return isForApp(order) ? work.embedPending(order, context) : work.embedAll();
+    [taskNames.mergeIndex]: async (payload) => {
+      while (await db.begin((tx) => mergeSegments(tx, payload as SourceKey)));
     },
-    [taskNames.learnSources]: (payload, context) => {
+    [taskNames.embedDocuments]: (payload, context) =>
+      'appId' in payload ? embeddingJobs.embedPending(payload as EmbeddingOrder, context) : embeddingJobs.embedAll(),
+    [taskNames.learnSources]: async (payload, context) => {
       const { appId } = payload as { appId?: string };
-      if (appId === undefined) return work.learnAll();
-      return context.waitOutside(() => work.learnSources(appId, context.signal));
+      if (appId !== undefined) return context.waitOutside(() => learnSources(deps, appId, context.signal));
+      for (const each of await listAppsToLearn(deps)) await queueLearning(db, each);
     },
-    [taskNames.compactIndex]: (payload, context) => work.compactSource(payload as SourceKey, context.signal),
-    [taskNames.purgeSources]: async () => {
-      await work.purgeRemoved();
-      await work.compactWasteful();
-      await forgetMessages();
-      while ((await deleteUnusedAcls(db, aclsBatch)) === aclsBatch);
-      await forgetTombstones();
-    },
+    [taskNames.compactIndex]: (payload, context) => compact(payload as SourceKey, context.signal),
+    [taskNames.purgeSources]: () => sweepKnowledge(deps),
     [taskNames.startPulls]: () => startDuePulls({ db, clock, log, pullDue: ingestions.pullDue }),
     [taskNames.sweepVersions]: () => sweepVersions(db, clock.now()),
   };
-
-  const recurring: Recurring[] = [
-    { task: taskNames.embedDocuments, everySeconds: 30 },
-    { task: taskNames.learnSources, everySeconds: 60 },
-    { task: taskNames.purgeSources, everySeconds: 60 },
-    { task: taskNames.startPulls, everySeconds: 15 },
-    { task: taskNames.sweepVersions, everySeconds: 600 },
-  ];
 
   const service = {
     sources,
@@ -176,9 +159,9 @@ export function createKnowledge(deps: KnowledgeDeps) {
       ...{ db, sources, index, reranker: deps.reranker, openReranker: deps.openReranker, observe: deps.observeSearch },
     }),
     versions: createVersionService({ db, clock, parser: deps.parser, sources, ingestions }),
-    syncs: createSyncService({ db, clock, sources, addJob }),
-    erased: createErasedDocuments(db, work.compactSource),
-    inbound: createInboundService({ ...deps, sources, ingestions }),
+    syncs: createSyncService({ db, clock, sources }),
+    erased: createErasedDocuments(db, compact),
+    inbound: createInboundService({ ...deps, ingestions }),
   };
   return {
     service,
@@ -188,11 +171,3 @@ export function createKnowledge(deps: KnowledgeDeps) {
     crawlSinks: { [knowledgeConsumer]: work.sink as CrawlSink },
   } satisfies Domain;
 }
-
-function isForApp(order: Partial<EmbeddingOrder>): order is EmbeddingOrder {
-  return order.appId !== undefined;
-}
-
-const messagesBatch = 1_000;
-const aclsBatch = 1_000;
-const tombstoneKeptMs = 30 * 24 * 3_600_000;

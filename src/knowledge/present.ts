@@ -3,15 +3,15 @@ import { compact, iso, presentSandboxId } from '../http/route/present.ts';
 import { defined } from '../lib/defined.ts';
 import { formatId } from '../lib/ids.ts';
 import type { Grant } from '../tenancy/visible.ts';
-import type { DocumentContent } from './documents/service.ts';
+import type { DocumentContent } from './documents/slices.ts';
 import type { ChunkRow, DocumentView } from './documents/store.ts';
 import type { EmbeddingStatus } from './embedding/service.ts';
 import type { IngestionView } from './ingestion/store.ts';
 import { findMistypedMembers } from './kinds/index.ts';
 import type { Payload } from './kinds/payload.ts';
+import type { SearchResult } from './search/request.ts';
 import type { SearchHit } from './search/results.ts';
 import type { ContextRow } from './search/results-store.ts';
-import type { SearchResult } from './search/search.ts';
 import type { ListedSource, SourceView } from './sources/store.ts';
 
 export function presentSource(row: SourceView) {

@@ -7,6 +7,7 @@ import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Knowledge } from './domain.ts';
 import { registerEmbeddingRoutes } from './embedding-routes.ts';
+import { registerInboundRoutes } from './inbound-routes.ts';
 import { ingestionTopic } from './ingestion/stream.ts';
 import { aclChangeSchema } from './permissions/schema.ts';
 import {
@@ -36,6 +37,7 @@ type Deps = { db: Db; knowledge: Knowledge; streams: StreamHub };
 export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
   const { knowledge } = deps;
   registerSourceRoutes(api, deps);
+  registerInboundRoutes(api, knowledge);
   registerIngestionRoutes(api, deps);
   registerDocumentRoutes(api, knowledge);
   registerSearchRoutes(api, knowledge);
@@ -126,64 +128,6 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     responses: { 204: null },
     handler: ({ caller, params }) => knowledge.sources.remove(caller, params.source),
   });
-
-  api.app(everyCaller, {
-    method: 'GET',
-    path: `${source}/inbound_url`,
-    operationId: 'getInboundUrl',
-    // Anyone with the URL can write documents.
-    reads: false,
-    tag,
-    summary: 'Get the secret URL at which a webhook/inbound source accepts documents',
-    description:
-      'Anyone who has the URL can add documents: treat it as a secret. 404 for other types of sources, 403 for callers that can only read it.',
-    params: sourceParams,
-    responses: { 200: schema.inboundUrlSchema },
-    handler: ({ caller, params }) => knowledge.inbound.getUrl(caller, params.source),
-  });
-
-  api.app(everyCaller, {
-    method: 'POST',
-    path: `${source}/inbound_url`,
-    operationId: 'rotateInboundUrl',
-    idempotency: 'credential',
-    audit: 'durable',
-    tag,
-    summary: 'Replace the inbound URL',
-    description: 'The old URL stops working immediately. Takes no body. Requires the right to change the source.',
-    params: sourceParams,
-    responses: { 201: schema.inboundUrlSchema },
-    handler: ({ caller, params }) => knowledge.inbound.rotate(caller, params.source),
-  });
-
-  api.app(everyCaller, {
-    method: 'POST',
-    path: `${source}/inbound_url/signing_secret`,
-    operationId: 'setInboundSecret',
-    idempotency: 'credential',
-    audit: 'durable',
-    tag,
-    summary: 'Require signatures at the inbound URL, or replace their secret',
-    description:
-      'From then on, posts must be signed as in Standard Webhooks. The response contains the secret, which is not shown again. Requires the right to change the source.',
-    params: sourceParams,
-    body: schema.inboundSecretInputSchema,
-    responses: { 201: schema.inboundSecretSchema },
-    handler: ({ caller, params, body }) => knowledge.inbound.setSecret(caller, params.source, body),
-  });
-
-  api.app(everyCaller, {
-    method: 'DELETE',
-    path: `${source}/inbound_url/signing_secret`,
-    operationId: 'deleteInboundSecret',
-    audit: 'durable',
-    tag,
-    summary: 'Accept unsigned posts at the inbound URL again',
-    description: 'Requires the right to change the source.',
-    params: sourceParams,
-    responses: { 204: null },
-    handler: ({ caller, params }) => knowledge.inbound.removeSecret(caller, params.source),
-  });
 }
 
 function registerIngestionRoutes(api: Api, { db, knowledge, streams }: Deps): void {
@@ -264,22 +208,6 @@ function registerIngestionRoutes(api: Api, { db, knowledge, streams }: Deps): vo
       const { id } = await knowledge.ingestions.get(caller, params.ingestion);
       return streams.open(request, reply, ingestionTopic, caller.appId, id);
     },
-  });
-
-  api.public({
-    method: 'POST',
-    path: '/api/v1/inbound/:token',
-    operationId: 'postInbound',
-    tag,
-    summary: 'Post a document to an inbound URL',
-    description:
-      'The URL itself is the credential. Each posted body becomes a document. A URL with a signing secret accepts only messages signed as Standard Webhooks specifies, each once: 401 without a valid signature of the last five minutes, 409 for a copy of an accepted request.',
-    params: Type.Object({ token: Type.String() }),
-    audit: 'batched',
-    rawBody: '*/*',
-    idempotencyCaller: ({ params }) => knowledge.inbound.findCaller((params as { token: string }).token),
-    responses: { 202: Type.Object({ ingestion: Type.String() }) },
-    handler: ({ params, request }) => knowledge.inbound.receive(params.token, request),
   });
 }
 

@@ -47,7 +47,7 @@ export async function list(
   page: PageRequest,
 ): Promise<{ entries: AsyncIterable<KvListEntry>; total: number }> {
   if (!canSeeWholeApp(caller)) throw notFound();
-  const userId = filter.user === undefined ? undefined : fieldId('user', 'user', filter.user);
+  const userId = fieldId('user', 'user', filter.user);
   const userSearch = filter.user_search || undefined;
   const keys = filter.key ? { from: filter.key, before: firstTextAfterPrefix(filter.key) } : undefined;
   const window = { limit: page.pageSize, offset: page.offset, bytesMax: listBounds.bytesMax };

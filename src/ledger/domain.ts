@@ -7,10 +7,10 @@ import { createLedger, type Ledger } from './seal.ts';
 
 /*
  * Tamper evidence for the audit log and the journals of runs.
- * - Records are written by their domains. `seal.ts` later digests what is committed and appends a signed segment, so no
- *   writer waits for another.
+ * - Records are written by their domains. `seal.ts` later digests what is committed, and `append.ts` adds it to the ledger
+ *   as a signed segment, so no writer waits for another.
  * - `encoding.ts` has the bytes that are digested, `keys.ts` the keys that sign, `head.ts` the head that an operator exports.
- * - `removals.ts` signs what was deleted on purpose.
+ * - `note-removals.ts` states what is deleted on purpose; `removals.ts` looks such statements up.
  * - `verify.ts` repeats the digests and reports `findings.ts`; `journals.ts` does so for one run.
  * - `service.ts` and `routes.ts` offer heads and verification over the API; `quarry verify` uses the same code.
  */

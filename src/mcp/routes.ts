@@ -35,7 +35,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     tag: 'Server',
     responses: { 200: Type.Any({ description: 'application/json or text/event-stream' }) },
     // The protocol's library checks all values of a message in one turn of the event loop.
-    budget: { ...bodyBudgets.message, valuesMax: 15_000, longTextAt: longArgumentsAt },
+    budget: { ...bodyBudgets.message, valuesMax: 5_000, longTextAt: longArgumentsAt },
     // Rate limits and the audit log apply to the requests that tools send.
     rateGroup: 'reads',
     idempotency: 'forwarded',

@@ -34,15 +34,14 @@ export function createBudgetService({ db, clock }: { db: Database; clock: Clock 
         softCost: input.soft_cost ?? null,
       };
       requireLimit(limits);
-      const { appId, sandboxId } = caller;
       const { subject, period } = input;
-      if ((subject === 'app' || subject === 'sandbox') && sandboxId !== production)
+      if ((subject === 'app' || subject === 'sandbox') && caller.sandboxId !== production)
         throw invalidField('subject', 'can be app or sandbox only in production');
       const subjectId = readSubject(input);
       const message = `There can be at most ${budgetsMax} budgets.`;
       return db.begin(async (tx) => {
-        const room = { things: 'model budgets', max: budgetsMax, message, appId, sandboxId };
-        await requireRoom(tx, room, () => store.countBudgets(tx, caller));
+        const room = { things: 'model budgets', max: budgetsMax, message };
+        await requireRoom(tx, caller, room, () => store.countBudgets(tx, caller));
         return store.insertBudget(tx, caller, {
           id: newUuid(),
           subject,

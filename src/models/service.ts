@@ -1,22 +1,24 @@
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import { requireSafeUrl } from '../content/fetch/safe-url.ts';
 import type { Database, Db } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
-import { readTime } from '../http/route/times.ts';
 import type { Clock } from '../lib/clock.ts';
-import { AppError, found, invalidField } from '../lib/errors.ts';
-import { type IdKind, newUuid } from '../lib/ids.ts';
-import type { AliasRow, ModelRow } from '../llm/model-store.ts';
+import { found, invalidField } from '../lib/errors.ts';
+import { newUuid } from '../lib/ids.ts';
+import type { ModelRow } from '../llm/model-store.ts';
 import { defaultUrls, findKindProblem, type OperatorModels } from '../llm/operator-models.ts';
 import { requiresKey, wrapKey } from '../llm/registry.ts';
 import type { Trial } from '../llm/trial.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { requireHeaderToken } from '../tenancy/header-token.ts';
-import { fieldId, pathId } from '../tenancy/references.ts';
+import { pathId } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
+import { createAliases } from './aliases.ts';
 import { listAvailable } from './available.ts';
-import * as calls from './call-store.ts';
-import type { AliasCreate, AliasUpdate, CallFilter, ModelCreate, ModelUpdate } from './schema.ts';
+import { createCallRecords } from './calls.ts';
+import { requireFreeName } from './names.ts';
+import type { ModelCreate, ModelUpdate } from './schema.ts';
 import * as store from './store.ts';
 
 export type ModelDeps = {
@@ -31,52 +33,28 @@ export type ModelDeps = {
   tryModel(origin: Scope, name: string): Promise<Trial>;
 };
 
-/** Models, and aliases, of production and of each sandbox. */
+/** Models of production and of each sandbox. */
 const modelsMax = 100;
-const aliasesMax = 100;
 
 export type ModelService = ReturnType<typeof createModelService>;
 
 /** The models that an app brings, its aliases, and the records of calls. */
-export function createModelService({ db, clock, secrets, fetcher, operator, onChanged, tryModel }: ModelDeps) {
-  function requireSafeUrl(url: string): void {
-    const checked = fetcher.check(url);
-    if (!checked.ok) throw invalidField('url', checked.problem);
-  }
-
-  /** Names are unique among the models and aliases of a space. Others wait until the transaction ends. */
-  async function requireFreeName(tx: Db, scope: Scope, name: string, own?: string): Promise<void> {
-    await tx`select pg_advisory_xact_lock(hashtextextended(${`model-names/${scope.appId}/${scope.sandboxId}`}, 0))`;
-    const names = await store.listNames(tx, scope);
-    if (names.some((each) => each.name === name && each.id !== own))
-      throw new AppError('already_exists', 'name: is the name of another model or alias', {
-        fields: [{ field: 'name', message: 'is the name of another model or alias' }],
-      });
-  }
-
-  /** An alias lists models of the app and of the operator, no aliases. */
-  async function requireModels(tx: Db, scope: Scope, models: readonly string[]): Promise<void> {
-    const names = await store.listNames(tx, scope);
-    for (const [index, model] of models.entries()) {
-      const own = names.find(({ name }) => name === model)?.kind;
-      if (own === 'alias' || (own === undefined && operator.aliases.has(model)))
-        throw invalidField(`models.${index}`, 'is an alias, and aliases do not nest');
-      if (own === undefined && !operator.models.has(model)) throw invalidField(`models.${index}`, 'names no model');
-    }
-  }
+export function createModelService(deps: ModelDeps) {
+  const { db, clock, secrets, fetcher, operator, onChanged, tryModel } = deps;
 
   return {
+    ...createAliases(deps),
+    ...createCallRecords(db),
+
     async create(caller: Caller, input: ModelCreate): Promise<ModelRow> {
       const url = input.url ?? defaultUrls[input.provider];
       if (url === undefined) throw invalidField('url', `is required for the provider ${input.provider}`);
-      requireSafeUrl(url);
+      requireSafeUrl(fetcher, 'url', url);
       requireHeaderToken('key', input.key);
       requireKind(input);
-      const { appId, sandboxId } = caller;
-      const message = `There can be at most ${modelsMax} models.`;
+      const room = { things: 'models', max: modelsMax, message: `There can be at most ${modelsMax} models.` };
       return db.begin(async (tx) => {
-        const room = { things: 'models', max: modelsMax, message, appId, sandboxId };
-        await requireRoom(tx, room, () => store.countModels(tx, caller));
+        await requireRoom(tx, caller, room, () => store.countModels(tx, caller));
         await requireFreeName(tx, caller, input.name);
         return store.insertModel(tx, caller, {
           ...{ id: newUuid(), now: clock.now(), name: input.name, provider: input.provider, model: input.model, url },
@@ -105,7 +83,7 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
 
     /** A URL of another host removes the key: it was given for the host before. */
     async update(caller: Caller, id: string, change: ModelUpdate): Promise<ModelRow> {
-      if (change.url !== undefined) requireSafeUrl(change.url);
+      if (change.url !== undefined) requireSafeUrl(fetcher, 'url', change.url);
       requireHeaderToken('key', change.key);
       return db.begin(async (tx) => {
         const row = found(await store.lockModel(tx, caller, pathId('model', id)));
@@ -135,48 +113,8 @@ export function createModelService({ db, clock, secrets, fetcher, operator, onCh
       found(await store.deleteModel(db, caller, pathId('model', id)));
     },
 
-    async createAlias(caller: Caller, { name, models }: AliasCreate): Promise<AliasRow> {
-      const { appId, sandboxId } = caller;
-      const message = `There can be at most ${aliasesMax} aliases.`;
-      return db.begin(async (tx) => {
-        const room = { things: 'model aliases', max: aliasesMax, message, appId, sandboxId };
-        await requireRoom(tx, room, () => store.countAliases(tx, caller));
-        await requireFreeName(tx, caller, name);
-        await requireModels(tx, caller, models);
-        return store.insertAlias(tx, caller, { id: newUuid(), name, models, now: clock.now() });
-      });
-    },
-
-    listAliases: (caller: Caller, page: PageRequest) => store.listAliases(db, caller, page),
-
-    async getAlias(caller: Caller, id: string): Promise<AliasRow> {
-      return found(await store.findAlias(db, caller, pathId('modelAlias', id)));
-    },
-
-    async updateAlias(caller: Caller, id: string, change: AliasUpdate): Promise<AliasRow> {
-      const alias = pathId('modelAlias', id);
-      return db.begin(async (tx) => {
-        found(await store.findAlias(tx, caller, alias));
-        if (change.name !== undefined) await requireFreeName(tx, caller, change.name, alias);
-        if (change.models !== undefined) await requireModels(tx, caller, change.models);
-        await onChanged(tx, caller);
-        return found(await store.updateAlias(tx, caller, alias, change, clock.now()));
-      });
-    },
-
-    async removeAlias(caller: Caller, id: string): Promise<void> {
-      found(await store.deleteAlias(db, caller, pathId('modelAlias', id)));
-    },
-
     /** The names that requests of the app may use. */
     listAvailable: (caller: Caller) => listAvailable(db, caller, operator),
-
-    listCalls: (caller: Caller, page: PageRequest, filter: CallFilter) =>
-      calls.listCalls(db, caller, readFilter(filter), page),
-
-    async getCall(caller: Caller, id: string): Promise<calls.CallRow> {
-      return found(await calls.findCall(db, caller, pathId('modelCall', id)));
-    },
   };
 }
 
@@ -212,22 +150,5 @@ function changed(secrets: Secrets, row: ModelRow, change: ModelUpdate): store.Mo
     modalities: change.modalities ?? row.modalities,
     inputPrice: prices?.input ?? null,
     outputPrice: prices?.output ?? null,
-  };
-}
-
-function readFilter(filter: CallFilter): calls.StoredFilter {
-  const id = (kind: IdKind, field: keyof CallFilter) => {
-    const text = filter[field];
-    return text === undefined ? undefined : fieldId(kind, field, text);
-  };
-  return {
-    ...{ model: filter.model, status: filter.status },
-    userId: id('user', 'user'),
-    agentId: id('agent', 'agent'),
-    automationId: id('automation', 'automation'),
-    runId: id('automationRun', 'run'),
-    extractionId: id('extraction', 'extraction'),
-    since: readTime('since', filter.since),
-    until: readTime('until', filter.until),
   };
 }

@@ -14,6 +14,7 @@ import { type PendingRequest, pendingCharactersMax, pendingMs, readPending, wrap
 import { enterPlace, type Place, type PlaceDeps, requireResource } from './place.ts';
 import {
   addParameters,
+  isLocal,
   matchesRedirectUri,
   oauthCodeOf,
   oauthError,
@@ -30,13 +31,16 @@ const codeMs = 120_000;
 const grantsMax = 100;
 const stateCharactersMax = 2_000;
 
+/** Where the browser goes, and why it goes back. Anyone can register an address, unless it is one of the user's machine. */
+type Sent = { to: string; refusal?: { reason: AppError; isLocal: boolean } };
+
 /** How a client asks a user for a grant, and the user decides. */
 type Authorization = {
   /**
    * Returns where the browser goes: the consent page, or back to the client with an error. Throws if the request does
    * not prove where the client is.
    */
-  authorize(key: string, address: string, query: string): Promise<string>;
+  authorize(key: string, address: string, query: string): Promise<Sent>;
   /** What a client asks of the user. */
   show(caller: Caller, text: string): PendingRequest;
   /** Records the user's decision and returns where their browser goes. */
@@ -90,11 +94,12 @@ export function createAuthorization(deps: AuthorizationDeps): Authorization {
       try {
         const request = wrapPending(secrets, readRequest(place, client, given, redirectUri));
         if (request.length > pendingCharactersMax) throw oauthError('invalid_request', 'The request is too long.');
-        return `${baseUrl()}/console/connect?${new URLSearchParams({ key, request }).toString()}`;
+        return { to: `${baseUrl()}/console/connect?${new URLSearchParams({ key, request }).toString()}` };
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         const result = { error: oauthCodeOf(error), error_description: error.message };
-        return respond({ key, redirectUri, ...defined({ state }) }, result);
+        const to = respond({ key, redirectUri, ...defined({ state }) }, result);
+        return { to, refusal: { reason: error, isLocal: isLocal(redirectUri) } };
       }
     },
 
@@ -111,15 +116,15 @@ export function createAuthorization(deps: AuthorizationDeps): Authorization {
       }
       const granted = scopes ?? pending.scopes;
       if (!coversScopes(pending.scopes, granted)) throw invalidField('scopes', 'must be among those of the request');
-      const { appId, sandboxId, userId } = caller;
+      const { appId, userId } = caller;
       const id = newUuid();
       const code = mintCode(id);
       const created = await db.begin(async (tx) => {
         const message = `A user has at most ${grantsMax} connected assistants. Disconnect one first.`;
-        const room = { things: 'connected assistants', max: grantsMax, message, appId, sandboxId, of: userId };
+        const room = { things: 'connected assistants', max: grantsMax, message, of: userId };
         if (!(await store.lockSwitch(tx, appId)))
           throw new AppError('conflict', 'The app no longer lets assistants connect.');
-        await requireRoom(tx, room, () => store.countGrants(tx, caller, userId, now));
+        await requireRoom(tx, caller, room, () => store.countGrants(tx, caller, userId, now));
         return store.insertGrant(tx, {
           ...{ appId, id, userId, keyId: pending.keyId, scopes: granted },
           ...{ epoch: epochOf(credential), issuerId: issuerOf(credential) },

@@ -73,7 +73,7 @@ export function createOauthService(deps: OauthDeps) {
     },
 
     list(caller: Caller, page: PageRequest, user: string | undefined) {
-      const userId = user === undefined ? undefined : fieldId('user', 'user', user);
+      const userId = fieldId('user', 'user', user);
       return store.listGrants(db, caller, page, clock.now(), userId);
     },
 

@@ -1,6 +1,7 @@
 import type { KeysetPage } from '../db/keyset.ts';
 import type { FileRow } from '../files/store.ts';
-import type { Batch, Counts, Tallied } from '../knowledge/attached-files/service.ts';
+import type { Batch, Counts } from '../knowledge/attached-files/batches.ts';
+import type { Tallied } from '../knowledge/attached-files/service.ts';
 import type { Attachment } from '../knowledge/attached-files/store.ts';
 import type { SearchHit } from '../knowledge/search/results.ts';
 import type { SourceRow } from '../knowledge/sources/store.ts';

@@ -4,11 +4,12 @@ import type { Keyset } from '../db/keyset.ts';
 import type { Tallied } from '../knowledge/attached-files/service.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { documents } from '../knowledge/kinds/documents.ts';
-import type { VisibleSource } from '../knowledge/sources/service.ts';
+import type { VisibleSource } from '../knowledge/sources/find.ts';
 import type { SourceRow } from '../knowledge/sources/store.ts';
 import { defined } from '../lib/defined.ts';
 import { invalidField, notFound } from '../lib/errors.ts';
 import { formatId, nativeId } from '../lib/ids.ts';
+import { limits } from '../lib/limits.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { nameMissing } from './errors.ts';
 import { readFilters } from './filters.ts';
@@ -142,7 +143,10 @@ function ownerOf(caller: Caller, org: string | undefined): { org?: string; user?
 function metadataOf(members: Record<string, unknown>, store: Record<string, unknown>): Record<string, unknown> {
   if (members[storeMember] !== undefined)
     throw invalidField(`metadata.${storeMember}`, 'is the name of a member of the server');
-  return Object.keys(store).length === 0 ? members : { ...members, [storeMember]: store };
+  const metadata = Object.keys(store).length === 0 ? members : { ...members, [storeMember]: store };
+  if (Buffer.byteLength(JSON.stringify(metadata)) > limits.metadataBytesMax)
+    throw invalidField('metadata', `is larger than ${limits.metadataBytesMax} bytes`);
+  return metadata;
 }
 
 /** The members of a source's metadata that are not text, which a vector store's `metadata` cannot show or change. */

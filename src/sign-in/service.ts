@@ -160,10 +160,10 @@ export function createAuthService(deps: AuthDeps) {
       const of = { epoch, issuerId: issuerOf(shown) };
       const made = { id: newUuid(), userId, name: name ?? null, digest: digest(token), expiresAt, ...of };
       const row = await db.begin(async (tx) => {
-        const { appId, sandboxId } = scope;
+        const { appId } = scope;
         const message = `A user has at most ${personalTokensMax} tokens. Revoke one first.`;
-        const room = { things: 'tokens', max: personalTokensMax, message, appId, sandboxId, of: userId };
-        await requireRoom(tx, room, () => store.countPersonalTokens(tx, appId, userId));
+        const room = { things: 'tokens', max: personalTokensMax, message, of: userId };
+        await requireRoom(tx, scope, room, () => store.countPersonalTokens(tx, appId, userId));
         return store.insertPersonalToken(tx, { appId, ...made });
       });
       if (!row) throw sessionEnded(epoch);

@@ -9,11 +9,15 @@ export function pathId(kind: IdKind, text: string): string {
   return found(parseId(kind, text));
 }
 
-/** Parses an id in a body or query member; 422 on that member when it has the wrong type or format. */
-export function fieldId(kind: IdKind, field: string, text: string): string {
+/**
+ * Parses an id in a body or query member; undefined if the member is missing. 422 on that member when it has the wrong type
+ * or format.
+ */
+export function fieldId<T extends string | undefined>(kind: IdKind, field: string, text: T): T {
+  if (text === undefined) return text;
   const uuid = parseId(kind, text);
   if (uuid === undefined) throw invalidField(field, 'is not an id of the right type');
-  return uuid;
+  return uuid as T;
 }
 
 /** The error for an id of a resource that does not exist or is not visible to the caller. */

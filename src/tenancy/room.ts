@@ -3,7 +3,7 @@ import { AppError, type ErrorCode } from '../lib/errors.ts';
 import type { Scope } from './caller.ts';
 
 /** What a space (production or one sandbox), or one owner in it, may have only so many of. */
-type Room = Scope & {
+type Room = {
   /** What is counted, in the plural, such as `webhooks`. */
   things: string;
   max: number;
@@ -18,14 +18,14 @@ type Room = Scope & {
  * room wait, so concurrent callers never exceed it: `count` must be a statement of its own, and the transaction inserts
  * what it asked for.
  */
-export async function requireRoom(tx: Db, room: Room, count: () => Promise<number>): Promise<void> {
-  await lockRoom(tx, room);
+export async function requireRoom(tx: Db, scope: Scope, room: Room, count: () => Promise<number>): Promise<void> {
+  await lockRoom(tx, scope, room);
   const used = await count();
   if (used >= room.max) throw noRoom(room, used);
 }
 
 /** Waits for others that ask for the same room, until the transaction ends. */
-export async function lockRoom(tx: Db, { things, appId, sandboxId, of = '' }: Omit<Room, 'max' | 'message'>) {
+export async function lockRoom(tx: Db, { appId, sandboxId }: Scope, { things, of = '' }: Pick<Room, 'things' | 'of'>) {
   const name = `room/${things}/${appId}/${sandboxId}/${of}`;
   await tx`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`;
 }

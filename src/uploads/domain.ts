@@ -1,11 +1,13 @@
 import type { Domain } from '../domain.ts';
-import { createUploadService, type UploadDeps, type UploadService } from './service.ts';
+import type { UploadDeps } from './finish.ts';
+import { createUploadService, type UploadService } from './service.ts';
 import { sweepUploads, uploadSweepJob } from './sweep.ts';
 
 /*
  * Resumable uploads by the tus protocol: bytes that arrive in several requests become one file.
  * - `protocol.ts` reads and checks the headers of tus, `routes.ts` speaks it.
- * - `service.ts` creates an upload, appends bytes to its partial blob and finishes it as a file (files/write.ts).
+ * - `create.ts` creates an upload, `append.ts` appends bytes to its partial blob, and `finish.ts` makes a file of the
+ *   complete one (files/write.ts). `service.ts` finds and deletes uploads.
  * - `holds.ts` lets one request at a time write to an upload.
  * - `sweep.ts` deletes uploads that nobody continued.
  */

@@ -47,7 +47,7 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
     },
 
     list(caller: Caller, page: PageRequest, query: { search?: string | undefined; org?: string | undefined }) {
-      const org = query.org === undefined ? undefined : fieldId('org', 'org', query.org);
+      const org = fieldId('org', 'org', query.org);
       return store.listUsers(db, caller, page, { search: query.search, org });
     },
 

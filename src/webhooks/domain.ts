@@ -11,7 +11,8 @@ import { addDeliverJob, createWebhookWork, deliverEvents } from './workflow.ts';
 
 /*
  * Events for other servers, delivered at least once.
- * - `service.ts` and `routes.ts` manage webhooks, their secrets and their deliveries.
+ * - `change.ts` creates and changes webhooks, `service.ts` pauses, resumes and rotates them, `deliveries.ts` lists and
+ *   repeats what was sent.
  * - When events are numbered (events/log.ts), `workflow.ts` queues a delivery for each webhook that wants them, in the same
  *   transaction, and a job for each webhook that sends what is due.
  * - An attempt is signed (Standard Webhooks) and sent by the guarded fetch; a failed one is due again after growing waits.

@@ -17,7 +17,8 @@ import { startTestServer } from '../support/server.ts';
  */
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 40);
-const tokens = 2_000;
+/** Fewer than the 50 of each run together. */
+const tokens = 40 * runCount;
 const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 
 const model = await startLanguageModel();

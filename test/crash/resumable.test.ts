@@ -54,7 +54,7 @@ test(`an upload of ${bytesMb} MB that is interrupted ten times, once by killing 
   const external = await externalDatabase();
   const env = {
     ...external.settings,
-    ...{ QUARRY_DATA_DIR: join(directory, 'data'), QUARRY_LOG_LEVEL: 'silent', QUARRY_PROCESSES: '1' },
+    ...{ QUARRY_DATA_DIR: join(directory, 'data'), QUARRY_LOG_LEVEL: 'silent' },
   };
   let serve: ServedProcess = await startServe(env);
   const { secret_key: key } = JSON.parse(readFileSync(join(directory, 'data', 'credentials.json'), 'utf8')) as {

@@ -8,7 +8,7 @@ import { startTestServer } from '../support/server.ts';
 import { sweepApi } from './api-sweep.ts';
 
 /** Sends one of every `oneOf` requests; each seed selects others. `npm run fuzz -- --api` sends them all. */
-const oneOf = Number(process.env.FUZZ_API_ONE_OF ?? 60);
+const oneOf = Number(process.env.FUZZ_API_ONE_OF ?? 120);
 const seed = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31));
 
 const model = await startLanguageModel();

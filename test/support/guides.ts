@@ -71,12 +71,21 @@ export function createClone(directory: string, credentials: object): void {
   writeFileSync(join(commands, 'npx'), quickNpx, { mode: 0o755 });
 }
 
-/** npx and bin/quarry.js each start another Node before the command. */
+/**
+ * npx and bin/quarry.js each start another Node before the command. With the address of a process that runs commands, none
+ * is started: to load the code of a command takes most of its time.
+ */
 const quickCommands = '.quick';
 const quickNpx = `#!/bin/sh
 [ "$1" = quarry ] || exec "$(PATH="$SLOW_PATH" command -v npx)" "$@"
 shift
-exec node --max-semi-space-size=8 ${join(projectRoot, 'src', 'main.ts')} "$@"
+[ -n "$COMMAND_URL" ] || exec node --max-semi-space-size=8 ${join(projectRoot, 'src', 'main.ts')} "$@"
+output=$(mktemp)
+code=$({ printf '%s\\0' "$PWD" "$output" "$#" "$@"; env -0; printf '\\0'; cat; } | curl -sf --data-binary @- "$COMMAND_URL")
+cat "$output"
+cat "$output.errors" >&2
+rm -f "$output" "$output.errors"
+exit "$code"
 `;
 
 /** Creates a directory of links to everything in another directory, except for one name. */
@@ -90,13 +99,14 @@ type PageResult = { code: number | null; errors: string; outputs: (string | unde
 /**
  * Runs the steps of a page one after another in one shell, after `before`. Stops at the first command that fails;
  * steps that did not begin have no output.
- * @param options.picks makes `pick` and `quarry` run without starting Node; without it, both are those of the page
+ * @param options.quick makes `pick` run without starting Node, and `quarry` too if it has an address for commands;
+ * without it, both are those of the page
  */
 export async function runSteps(
   directory: string,
   before: Step[],
   steps: Step[],
-  { timeoutMs = pageTimeoutMs, picks }: { timeoutMs?: number; picks?: PickServer | undefined } = {},
+  { timeoutMs = pageTimeoutMs, quick }: { timeoutMs?: number; quick?: QuickCommands | undefined } = {},
 ): Promise<PageResult> {
   const outputOf = (at: number) => join(directory, `step-${at}.out`);
   const script = [
@@ -105,8 +115,8 @@ export async function runSteps(
     ...steps.map((step, at) => `{ :\n${commandsOf(directory, step, at)}\n} > ${outputOf(at)}`),
   ]
     .join('\n')
-    .replace(plainPick, picks === undefined ? strictPick : picks.command)
-    .replace(plainQuarry, picks === undefined ? plainQuarry : quickQuarry);
+    .replace(plainPick, quick === undefined ? strictPick : quick.pick)
+    .replace(plainQuarry, quick === undefined ? plainQuarry : quickQuarry);
   const file = join(directory, 'page.sh');
   writeFileSync(file, script);
   const path = `${join(projectRoot, 'node_modules', '.bin')}:${process.env.PATH}`;
@@ -115,8 +125,9 @@ export async function runSteps(
     timeout: timeoutMs,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
-      PATH: picks === undefined ? path : `${join(directory, 'node_modules', quickCommands)}:${path}`,
+      PATH: quick === undefined ? path : `${join(directory, 'node_modules', quickCommands)}:${path}`,
       SLOW_PATH: path,
+      COMMAND_URL: quick?.commandUrl,
       HOME: join(directory, 'data'),
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       // Otherwise, npm asks the network whether a newer npm exists.
@@ -149,10 +160,11 @@ const plainPick = 'node -p "JSON.parse(fs.readFileSync(0)).$1"';
 const strictPick =
   'node -e "const found = JSON.parse(fs.readFileSync(0)).$1; if (found === undefined) throw new Error(\'no $1\'); console.log(found)"';
 
-type PickServer = { command: string; close(): Promise<void> };
+/** What replaces the commands of the pages, where not each of them needs a process of its own. */
+type QuickCommands = { pick: string; commandUrl?: string };
 
 /** Does what `strictPick` does for `pick`, without starting Node for each member: the pages pick about a hundred. */
-export async function startPickServer(): Promise<PickServer> {
+export async function startPickServer() {
   const server = createServer(async (request, response) => {
     try {
       const found: unknown = JSON.parse(await text(request));
@@ -166,10 +178,24 @@ export async function startPickServer(): Promise<PickServer> {
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    command: `curl -sf --data-binary @- -H "x-member: $1" http://127.0.0.1:${port} || { echo "no $1" >&2; return 1; }`,
+    pick: `curl -sf --data-binary @- -H "x-member: $1" http://127.0.0.1:${port} || { echo "no $1" >&2; return 1; }`,
     async close() {
       server.close();
       await once(server, 'close');
+    },
+  };
+}
+
+/** Starts the process that runs the commands of a shell. */
+export async function startCommandProcess() {
+  const program = join(projectRoot, 'test', 'support', 'command-process.ts');
+  const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const [port] = (await once(child.stdout, 'data')) as [Buffer];
+  return {
+    commandUrl: `http://127.0.0.1:${String(port).trim()}`,
+    async close() {
+      child.kill();
+      await once(child, 'close');
     },
   };
 }

@@ -67,6 +67,7 @@ export async function startNamedEmbedders() {
     await server.db`update knowledge_embedders set retry_at = null`;
     const signal = new AbortController().signal;
     await server.server.work.tasks.embed_documents?.({ appId: world.app.app.uuid }, {
+      jobId: '0',
       signal,
       waitOutside: <T>(work: () => Promise<T>) => work(),
     } as never);

@@ -44,6 +44,8 @@ export async function startServe(
       PORT: '0',
       QUARRY_WORKER_PORT: '0',
       QUARRY_PARSE_WORKERS: '1',
+      // On a machine of many cores, it would be one for each of them and a supervisor.
+      QUARRY_PROCESSES: '1',
       QUARRY_PARSE_NETWORK: 'shared',
       // Beside other tests, a connection may take longer than the usual ten seconds, and a start gives up then.
       QUARRY_DB_TIMEOUT_SECONDS: '60',

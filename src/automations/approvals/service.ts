@@ -101,7 +101,7 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
     async list(caller: Caller, query: Static<typeof listApprovalsQuery>, page: PageRequest) {
       if (query.run !== undefined && !canSeeWholeApp(caller))
         throw invalidField('run', 'is only for secret keys and developers');
-      const runId = query.run === undefined ? undefined : fieldId('automationRun', 'run', query.run);
+      const runId = fieldId('automationRun', 'run', query.run);
       return store.listApprovals(db, caller, { status: query.status ?? 'waiting', runId }, page);
     },
 
@@ -120,13 +120,13 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
       requireWaiting(approval, now);
       const seconds = input.expires_in_seconds ?? linkSecondsDefault;
       const expiresAt = new Date(now.getTime() + seconds * 1_000);
-      const { appId, sandboxId } = approval;
+      const { appId } = approval;
       const link = { appId, id: newUuid(), approvalId: approval.id, sentTo: input.to, expiresAt, createdAt: now };
       await db.begin(async (tx) => {
         const max = limits.approvalLinksMax;
         const message = `An approval has at most ${max} links.`;
-        const room = { things: 'approval links', max, message, appId, sandboxId, of: approval.id };
-        await requireRoom(tx, room, () => store.countLinks(tx, approval));
+        const room = { things: 'approval links', max, message, of: approval.id };
+        await requireRoom(tx, approval, room, () => store.countLinks(tx, approval));
         await store.insertLink(tx, link);
       });
       return { url: `${baseUrl()}/api/v1/approval_links/${writeLinkToken(secrets, link)}`, expiresAt };

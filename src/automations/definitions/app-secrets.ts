@@ -15,10 +15,9 @@ export function createAppSecrets({ db, secrets }: { db: Database; secrets: Secre
       if (!/^[A-Za-z_][A-Za-z0-9_]{0,99}$/.test(name)) throw notFound();
       const wrapped = secrets.wrap(Buffer.from(value));
       return db.begin(async (tx) => {
-        const { appId, sandboxId } = caller;
         const message = `An app or a sandbox has at most ${secretsMax} secrets. Delete one first.`;
-        const room = { things: 'secrets', max: secretsMax, message, appId, sandboxId };
-        await requireRoom(tx, room, () => store.countOtherSecrets(tx, caller, name));
+        const room = { things: 'secrets', max: secretsMax, message };
+        await requireRoom(tx, caller, room, () => store.countOtherSecrets(tx, caller, name));
         return store.upsertSecret(tx, caller, name, wrapped);
       });
     },

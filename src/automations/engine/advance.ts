@@ -30,6 +30,7 @@ import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 import { NodeInput } from './node-input.ts';
 import { type FinishedWork, OutsideWork } from './outside-work.ts';
+import { holdPureNodes } from './pure-nodes.ts';
 import { JournalConflict, JournalWriteError, RunJournal, type SleepState } from './run-journal.ts';
 import type { OpenSecrets } from './run-secrets.ts';
 import type { SecretValues } from './secret-values.ts';
@@ -120,12 +121,16 @@ class Advance {
       this.#outside.abortExcept((commandId) => this.#journal.state.active.has(commandId));
       const finished = this.#outside.next;
       const command = finished ? undefined : decision.commands.find((candidate) => this.#isOurs(candidate));
+      const isForOwnJob =
+        command !== undefined && this.#waitOutside === undefined && (isOutside(command) || this.#input.mustWait);
       if (finished) {
         if (!(await this.#deliver(finished))) return;
-      } else if (command) {
-        if (this.#waitOutside === undefined && (isOutside(command) || this.#input.mustWait))
-          return store.queueAdvance(this.#deps.db, this.#row);
+      } else if (command && !isForOwnJob) {
         if (!(await this.#execute(command))) return;
+      } else if (this.#journal.isHolding) {
+        if (!(await this.#append([]))) return;
+      } else if (isForOwnJob) {
+        return store.queueAdvance(this.#deps.db, this.#row);
       } else if (this.#outside.isActive) {
         if (!(await this.#waitForResult(decision.wakeAtMs))) return;
       } else {
@@ -178,7 +183,7 @@ class Advance {
   async #execute(command: Command): Promise<boolean> {
     switch (command.do) {
       case 'write':
-        return this.#append(command.entries);
+        return command.entries[0]?.type === 'run_started' ? this.#hold(command.entries) : this.#append(command.entries);
       case 'start':
         return this.#start(command);
       case 'work':
@@ -198,7 +203,7 @@ class Advance {
     const before = this.#journal.state.sequence;
     try {
       const resolvedFromMs = performance.now();
-      const { members, shown } = await this.#input.resolve(node, command);
+      const { members, shown } = await this.#journal.flushDuring(this.#input.resolve(node, command));
       // What follows takes as long again for large values. The first of the two ends before others have had a turn.
       if (performance.now() - resolvedFromMs > 5) await nextTurn().then(() => nextTurn());
       context = { input: shown };
@@ -223,20 +228,22 @@ class Advance {
     switch (work.style) {
       case 'pure': {
         const output = work.run(members, { input: this.#journal.state.input });
-        return this.#append([started, ...draftEnd(node, attempt, output, this.#journal.entryContext())]);
+        return this.#hold([started, ...draftEnd(node, attempt, output, this.#journal.entryContext())]);
       }
       case 'effect': {
         const nodeContext = await this.#input.context(command);
         return this.#deps.db.begin(async (tx) => {
           const output = await work.run<Db>(tx, members, nodeContext);
-          await this.#journal.append([started, ...this.#endOfEffect(node, attempt, output)], tx);
+          const hasRoom = this.#journal.hold([started, ...this.#endOfEffect(node, attempt, output)]);
+          if (hasRoom) await holdPureNodes(this.#journal, this.#input);
+          await this.#journal.append([], tx);
           return true;
         });
       }
       case 'child': {
         const nodeContext = await this.#input.context(command);
         // Nothing requests a second connection while it holds one; otherwise all could wait for each other.
-        const prepared = await work.prepare<Db>(members, nodeContext);
+        const prepared = await this.#journal.flushDuring(work.prepare<Db>(members, nodeContext));
         return this.#deps.db.begin(async (tx) => {
           const committed = await prepared.commit(tx);
           if (!('child' in committed)) throw new Error('A node that waits for a child did not create one.');
@@ -265,7 +272,7 @@ class Advance {
         return this.#ask(node, start);
       case 'fan-out': {
         const payload = fanOutPayload(node, members);
-        return this.#append([draftStart(command, around, { context, payload })]);
+        return this.#hold([draftStart(command, around, { context, payload })]);
       }
     }
   }
@@ -418,6 +425,11 @@ class Advance {
       if (error instanceof JournalConflict) return this.#handleConflict();
       throw error instanceof JournalWriteError ? error.cause : error;
     }
+  }
+
+  /** Adds entries on which nothing outside depends, such as those of a pure node. They are written with the next ones. */
+  async #hold(entries: DraftEntry[]): Promise<boolean> {
+    return this.#journal.hold(entries) || this.#append([]);
   }
 
   /** How the run sleeps after the last applied entry; undefined if there is more to do. */

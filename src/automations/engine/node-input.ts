@@ -8,6 +8,8 @@ import type { Scope } from './expressions.ts';
 import type { RunJournal } from './run-journal.ts';
 import type { OpenSecrets } from './run-secrets.ts';
 
+type Evaluate = (expression: string, scope: Scope) => Promise<unknown>;
+
 /** What the nodes of one run are given: their members with the templates resolved, and the context of their work. */
 export class NodeInput {
   readonly #deps: AdvanceDeps;
@@ -30,10 +32,14 @@ export class NodeInput {
   }
 
   /** Resolves the templates in a node's members. Returns them with the copy that the journal may show. */
-  resolve(node: GraphNode, place: Place) {
+  resolve(
+    node: GraphNode,
+    place: Place,
+    evaluate: Evaluate = (expression, scope) => this.#evaluate(expression, scope),
+  ) {
     return resolveMembers(node, place, {
       journal: this.#journal,
-      evaluate: (expression, scope) => this.#evaluate(expression, scope),
+      evaluate,
       secrets: this.#secrets.values,
       secretValues: this.#secrets.finder,
     });

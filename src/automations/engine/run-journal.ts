@@ -3,17 +3,26 @@ import type { Clock } from '../../lib/clock.ts';
 import { formatId, newUuid, parseId } from '../../lib/ids.ts';
 import { isTracing, noteEvent } from '../../tracing/trace.ts';
 import { closeApprovals } from '../approvals/store.ts';
-import type { Graph } from '../definitions/graph.ts';
+import { type Graph, graphLimits } from '../definitions/graph.ts';
 import { cancelTree } from '../runs/cancel.ts';
 import * as store from '../runs/store.ts';
 import * as turns from '../runs/turn-store.ts';
 import { approvalsOf, type ClosedApproval, closedApprovals } from './approvals.ts';
 import { decide } from './decide.ts';
 import type { EntryContext } from './draft-entries.ts';
-import { applyEntry, foldJournal, type RunState, timerDueAt } from './fold.ts';
+import { applyEntry, foldJournal, type RunState, type RunStatus, timerDueAt } from './fold.ts';
 import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
 import type { SecretValues } from './secret-values.ts';
 import { describeWait } from './waiting-for.ts';
+
+/** Entries to write, the status of the run after them, and how it sleeps then. */
+type Written = {
+  expected: number;
+  entries: DraftEntry[];
+  status: RunStatus;
+  rest: SleepState;
+  left: Left;
+};
 
 type RunJournalDeps = {
   db: Database;
@@ -38,6 +47,18 @@ export class JournalWriteError extends Error {
   }
 }
 
+/** Entries that are held back, and their characters. */
+const heldEntriesMax = 32;
+const heldCharactersMax = 64 * 1024;
+/** How long entries are held back before the next ones. */
+const heldMsMax = 50;
+/** As many bytes before its limit, a journal holds nothing back, so that it ends where it would otherwise. */
+const limitMarginBytes = 8 * heldCharactersMax;
+
+/** What a write leaves behind: the runs and approvals that no node waits for any longer. */
+type Left = { children: string[]; approvals: ClosedApproval[] };
+const nothingLeft: Left = { children: [], approvals: [] };
+
 /** A run's journal in one worker: keeps the state that it folds to, and appends to it. */
 export class RunJournal {
   readonly row: store.WorkRow;
@@ -52,6 +73,12 @@ export class RunJournal {
   treeIsSpent = false;
   /** Entries held back for the next commit. */
   #held: DraftEntry[] = [];
+  #heldCharacters = 0;
+  #heldSinceMs = 0;
+  /** Where the entries that were added last begin among those held back. */
+  #lastAt = 0;
+  /** What nodes waited for before the entries held back, by command. */
+  #awaited: { children: Map<string, string>; approvals: ReturnType<typeof approvalsOf> } | undefined;
   /** Whether this worker has written to the journal. */
   #hasBegun = false;
   /** How the run sleeps, as it was last written. */
@@ -138,57 +165,111 @@ export class RunJournal {
   /** Drops the entries held back for the next commit, because another process has written first. */
   forget(): void {
     this.#held = [];
+    this.#heldCharacters = 0;
+    this.#awaited = undefined;
+  }
+
+  /** Whether entries are held back for the next commit. */
+  get isHolding(): boolean {
+    return this.#held.length > 0;
   }
 
   /**
-   * Writes entries, together with those held back and those that follow from them alone: the first entry of a run is
-   * written with its first node, and the end of a run with its last node. Throws JournalConflict or JournalWriteError.
+   * Adds entries that nothing outside the run depends on: they are held back, and written with those that follow.
+   * Returns false if they must be written now: they end the run, or are the first of a run that must take its turn, or
+   * too much is held back, or for too long.
+   */
+  hold(entries: readonly DraftEntry[]): boolean {
+    this.#add(entries);
+    this.#heldCharacters += JSON.stringify(entries).length;
+    return (
+      this.#state.ending === undefined &&
+      (this.#hasBegun || !this.row.limited) &&
+      this.#held.length <= heldEntriesMax &&
+      this.#heldCharacters <= heldCharactersMax &&
+      this.#last.bytes <= graphLimits.journalBytesMax - limitMarginBytes &&
+      performance.now() - this.#heldSinceMs <= heldMsMax
+    );
+  }
+
+  #add(entries: readonly DraftEntry[]): void {
+    if (this.#held.length === 0) this.#heldSinceMs = performance.now();
+    this.#awaited ??= { children: childRunsOf(this.#state), approvals: approvalsOf(this.#state) };
+    if (entries.length > 0) this.#lastAt = this.#held.length;
+    this.#apply(entries);
+    this.#held.push(...entries);
+  }
+
+  /** Waits for work. If it takes long, writes the entries held back meanwhile, because readers wait for them. */
+  async flushDuring<T>(work: Promise<T>): Promise<T> {
+    if (!this.isHolding) return work;
+    const over = work.then(
+      () => false,
+      () => false,
+    );
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(resolve, heldMsMax, true);
+    });
+    const isLate = await Promise.race([over, late]);
+    clearTimeout(timer);
+    // The work must not outlive its job, even if the journal cannot be written.
+    if (isLate) await this.append([]).finally(() => over);
+    return work;
+  }
+
+  /**
+   * Writes entries, together with those held back and the end of the run if it follows. Throws JournalConflict or
+   * JournalWriteError.
    * @param db if it is a transaction, everything written through it commits with the entries.
    */
-  async append(entries: DraftEntry[], db: Db = this.#deps.db): Promise<void> {
-    const all = [...this.#held, ...entries];
+  async append(entries: readonly DraftEntry[], db: Db = this.#deps.db): Promise<void> {
+    this.#add(entries);
     const expected = this.#state.sequence - this.#held.length;
-    const children = childRunsOf(this.#state);
-    const approvals = approvalsOf(this.#state);
-    this.#apply(entries);
-    if (entries[0]?.type === 'run_started' && !this.row.limited) {
-      this.#held = all;
-      return;
-    }
-    if (this.#state.ending !== undefined) {
-      const end = decide(this.graph, this.#state, this.entryContext());
-      const write = end.ended ? undefined : end.commands[0];
-      if (write?.do === 'write') {
-        all.push(...write.entries);
-        this.#apply(write.entries);
-      }
-    }
-    this.#held = [];
+    const { children, approvals } = this.#awaited ?? { children: new Map(), approvals: new Map() };
+    const all = [...this.#held, ...this.#takeEnd()];
+    const before = all.slice(0, this.#lastAt);
+    this.forget();
     const rest = this.#restAfter();
     // No node waits any longer for a child whose node has ended before it.
     for (const { type, commandId } of all) if (type === 'child_run_ended') children.delete(commandId ?? '');
     for (const commandId of childRunsOf(this.#state).keys()) children.delete(commandId);
     for (const id of approvalsOf(this.#state).keys()) approvals.delete(id);
     const left = { children: [...children.values()], approvals: closedApprovals(approvals, all) };
-    const written = await this.#write(db, expected, all, rest, left);
-    if (!written) throw new JournalConflict();
-    this.#hasBegun = true;
+    const { status } = this.#state;
+    // Streams show each state of a run. One that ends with its first write has been running if a node ended before.
+    const wasRunning = !this.#hasBegun && this.row.status === 'pending' && before.some(isOfNode);
+    if (wasRunning && store.isTerminal({ status })) {
+      await this.#write(db, { expected, entries: before, status: 'running', rest: undefined, left: nothingLeft });
+      await this.#write(db, {
+        expected: expected + before.length,
+        entries: all.slice(before.length),
+        status,
+        rest,
+        left,
+      });
+    } else await this.#write(db, { expected, entries: all, status, rest, left });
     if (isTracing()) traceEntries(all);
     this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
+  }
+
+  /** Applies and returns the entry that ends the run, if that follows from the state. */
+  #takeEnd(): DraftEntry[] {
+    if (this.#state.ending === undefined) return [];
+    const end = decide(this.graph, this.#state, this.entryContext());
+    const write = end.ended ? undefined : end.commands[0];
+    if (write?.do !== 'write') return [];
+    this.#apply(write.entries);
+    return write.entries;
   }
 
   #apply(drafts: readonly DraftEntry[]): void {
     for (const draft of drafts) applyEntry(this.graph, this.#state, { ...draft, sequence: this.#state.sequence + 1 });
   }
 
-  async #write(
-    db: Db,
-    expected: number,
-    entries: DraftEntry[],
-    rest: SleepState,
-    left: { children: string[]; approvals: ClosedApproval[] },
-  ): Promise<boolean> {
+  async #write(db: Db, { expected, entries, status, rest, left }: Written): Promise<void> {
     const { row } = this;
+    const isLast = expected + entries.length === this.#state.sequence;
     const stored = entries.map((entry) => ({ ...entry, record: this.#redact(entry.record) }));
     const last = stored.at(-1);
     const append: store.Append = {
@@ -197,7 +278,7 @@ export class RunJournal {
       expected,
       entries: stored,
       last: this.#last,
-      status: this.#state.status,
+      status,
       ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
       ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
       waiting: rest !== undefined,
@@ -206,19 +287,25 @@ export class RunJournal {
       now: this.#deps.clock.now(),
     };
     try {
-      if (!row.limited && left.children.length === 0 && left.approvals.length === 0)
-        return await store.appendEntries(db, append);
-      const within = async (tx: Db) => {
-        const written = row.limited ? await this.#writeLimited(tx, append) : await store.appendEntries(tx, append);
-        if (!written) return false;
-        if (left.approvals.length > 0) await closeApprovals(tx, row, left.approvals, append.now);
-        for (const id of left.children) await cancelTree(tx, this.#deps.clock, row.appId, id);
-        return true;
-      };
-      return await db.begin(within);
+      const written =
+        row.limited || left.children.length > 0 || left.approvals.length > 0
+          ? await db.begin((tx) => this.#writeMore(tx, append, left))
+          : await store.appendEntries(db, { ...append, isLast });
+      if (!written) throw new JournalConflict();
     } catch (error) {
-      throw new JournalWriteError(error);
+      throw error instanceof JournalConflict ? error : new JournalWriteError(error);
     }
+    this.#hasBegun = true;
+  }
+
+  /** Writes entries with what follows from them in other tables. */
+  async #writeMore(tx: Db, append: store.Append, left: Left): Promise<boolean> {
+    const { row } = this;
+    const written = row.limited ? await this.#writeLimited(tx, append) : await store.appendEntries(tx, append);
+    if (!written) return false;
+    if (left.approvals.length > 0) await closeApprovals(tx, row, left.approvals, append.now);
+    for (const id of left.children) await cancelTree(tx, this.#deps.clock, row.appId, id);
+    return true;
   }
 
   /** Writes a run of an automation with a limit: it starts only if a slot is free, and its end frees the slot. */
@@ -268,6 +355,10 @@ export class RunJournal {
       journalBytes: this.#last.bytes,
     };
   }
+}
+
+function isOfNode({ nodeId }: DraftEntry): boolean {
+  return nodeId !== undefined;
 }
 
 function lastOf({ linked, link, journalBytes }: store.RunRow): store.LastLink {

@@ -1,7 +1,7 @@
-import type { ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { whenClosed } from '../../http/closed.ts';
 import { iso } from '../../http/route/present.ts';
-import type { Wait } from '../../http/streams/change-waits.ts';
+import type { WaitReader } from '../../http/streams/change-waits.ts';
 import { presentEntry } from '../present.ts';
 import type { Appended } from './append.ts';
 import type { PageRow } from './pages.ts';
@@ -26,7 +26,8 @@ function presentEntries(entries: readonly PageRow[]) {
   return entries.map((entry) => presentEntry(entry, false));
 }
 
-/** Ends a wait when its reader closes the connection, so that no run is claimed for it. */
-export function endWithReader(response: ServerResponse): (wait: Wait) => void {
-  return (wait) => whenClosed(response, () => wait.end());
+/** Who waits for a run. A wait ends when they close the connection, so that no run is claimed for them. */
+export function readerOf({ identity, credential }: FastifyRequest, { raw }: FastifyReply): WaitReader {
+  // A claim, which is a credential for one run, is checked whenever it is used.
+  return { identity: identity ?? { kind: 'anonymous' }, credential, onGone: (end) => whenClosed(raw, end) };
 }

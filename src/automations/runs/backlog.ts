@@ -7,11 +7,11 @@ import type { AutomationRow } from '../definitions/store.ts';
  * the run. Runs that events, schedules and other runs start are never refused: they wait.
  */
 export async function requireBacklogRoom(tx: Db, automation: AutomationRow): Promise<void> {
-  const { appId, sandboxId, id, maxPendingRuns: max } = automation;
+  const { appId, id, maxPendingRuns: max } = automation;
   if (max === null) return;
   const message = `${max} runs of this automation already wait for their turn. Try again later.`;
-  const room = { things: 'pending runs', max, message, appId, sandboxId, of: id };
-  await lockRoom(tx, room);
+  const room = { things: 'pending runs', max, message, of: id };
+  await lockRoom(tx, automation, room);
   const waiting = await countPendingRuns(tx, appId, id, max);
   if (waiting >= max) throw noRoom(room, waiting, 'rate_limited');
 }

@@ -122,7 +122,7 @@ function readFilter(query: Static<typeof listVisibleRunsQuery>): RunFilter {
   const { retried_from: retriedFrom, search } = query;
   return {
     status: query.status,
-    retriedFrom: retriedFrom === undefined ? undefined : fieldId('automationRun', 'retried_from', retriedFrom),
+    retriedFrom: fieldId('automationRun', 'retried_from', retriedFrom),
     since: readTime('since', query.since),
     until: readTime('until', query.until),
     search: search === undefined ? undefined : readSearch(search),

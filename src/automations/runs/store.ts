@@ -3,7 +3,7 @@
  * Triggers of automation_runs: schedule_wake writes when a run is due; delete_run_entries deletes its journal with it;
  * offer_program_run and end_program_work open and close the work on a run of a program.
  */
-import type { Db, Statement } from '../../db/database.ts';
+import { type Db, isDatabaseError, type Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/streams/sse.ts';
 import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
@@ -288,6 +288,11 @@ export type Append = {
   entries: readonly DraftEntry[];
   /** The run's last link as the writer knows it; it is updated. A wrong one costs only time. */
   last?: LastLink;
+  /**
+   * Whether nothing else follows in the transaction of the entries, which then commits with them. If they cannot be
+   * written, the transaction has failed.
+   */
+  isLast?: boolean;
   /** The run's status after these entries. */
   status: RunStatus;
   result?: unknown;
@@ -316,7 +321,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const bytes = written.reduce((sum, { record }) => sum + Buffer.byteLength(record), 0);
   const digests = written.map((entry) => digestRunEntry({ ...entry, appId: run.appId, runId: run.id, at: now }));
   const links = last?.sequence === expected && entries.length > 0 ? foldLinks(last.link, digests) : null;
-  const rows = await db<{ links: Buffer }[]>`
+  const statement = db<{ links: Buffer }[]>`
     with chained as materialized (
       select old.*, case when ${links}::bytea is not null and old.linked = ${expected} and old.link is not distinct from ${last?.link ?? null}
         then ${links} else link_run_entries(old.app_id, old.id, old.link, old.linked, ${expected}, ${Buffer.concat(digests)}) end as links
@@ -370,7 +375,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
           and a.status = 'running')
         or event_is_heard(moved.app_id, moved.sandbox_id, ${`automation_run.${status}`}))
       returning app_id, id)
-    select moved.links,
+    select moved.links, ${append.isLast ? db`1 / (select count(*) from moved) as is_found,` : db``}
       (select add_job('dispatch_event', json_strip_nulls(json_build_object('appId', listened.app_id,
         'eventId', listened.id, 'traceparent', moved.traceparent)))
         from listened) as event,
@@ -379,12 +384,18 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
       case when ${ended} and moved.parent_run_id is not null then add_job(
         'advance_run', json_strip_nulls(json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id,
           'traceparent', moved.traceparent))) end as parent
-    from moved`;
-  const [row] = rows;
+    from ${append.isLast ? db`(select) always left join moved on true` : db`moved`}`;
+  const [row] = await (append.isLast ? db.runLast(statement).catch(noRows) : statement);
   if (row === undefined) return false;
   const end = { sequence: expected + entries.length, link: row.links.subarray(-32) };
   if (last) Object.assign(last, { ...end, bytes: last.bytes + bytes });
   return true;
+}
+
+/** Nothing was found, so the statement has divided by zero. */
+function noRows(error: unknown): [] {
+  if (isDatabaseError(error, '22012')) return [];
+  throw error;
 }
 
 /** SQL: no node waits any longer for the approvals of the run in `moved`, which has ended. */

@@ -4,6 +4,7 @@ import type { Database, Db } from '../../db/database.ts';
 import { setEventCause } from '../../events/emit.ts';
 import type { FileService } from '../../files/service.ts';
 import { announceChange } from '../../http/streams/sse.ts';
+import { keepLease } from '../../jobs/lease.ts';
 import { addJob } from '../../jobs/queue.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Task } from '../../jobs/workers.ts';
@@ -71,7 +72,11 @@ export function structureJob(deps: StructureDeps): Task {
     const { app_id: appId, extraction_id: id } = payload as Payload;
     const extraction = await store.findRunningStructure(deps.db, { appId, id });
     if (extraction === undefined) return;
-    const stop = createStopSignal(deps, extraction, signal);
+    const stop = keepLease({
+      ...{ everyMs: lookEveryMs, signal, reason: new ExtractionGone() },
+      renew: () => store.isRunning(deps.db, extraction),
+      onError: (error) => deps.log.debug({ err: error }, 'Could not check whether an extraction still runs'),
+    });
     const ask = limitConcurrency(requestsAtOnce);
     try {
       for (;;) {
@@ -303,20 +308,6 @@ function failureOf(error: { code: string; message: string }) {
   const reason =
     error.code === 'timeout' || error.code === 'internal_error' ? reasons[error.code] : 'extraction_failed';
   return { reason, ...error } as const;
-}
-
-/** Returns a signal that is aborted when the process stops or the extraction is deleted. */
-function createStopSignal({ db, log }: StructureDeps, extraction: store.StructureRow, signal: AbortSignal) {
-  const gone = new AbortController();
-  const timer = setInterval(() => {
-    store.isRunning(db, extraction).then(
-      (running) => {
-        if (!running) gone.abort(new ExtractionGone());
-      },
-      (error: unknown) => log.debug({ err: error }, 'Could not check whether an extraction still runs'),
-    );
-  }, lookEveryMs);
-  return { signal: AbortSignal.any([signal, gone.signal]), end: () => clearInterval(timer) };
 }
 
 /** Runs at most `max` pieces of work concurrently, in order. */

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { Database } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
-import { AppError, found, invalidField } from '../../lib/errors.ts';
+import { AppError, found } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
@@ -16,23 +16,9 @@ import type { Permissions } from '../permissions/service.ts';
 import type { documentContentQuery, documentListQuery } from '../schema.ts';
 import type { SourceService } from '../sources/service.ts';
 import { deleteItemsOfDocument } from '../syncs/store.ts';
-import { cutBytes, cutLines } from './slices.ts';
+import { type DocumentContent, sliceText } from './slices.ts';
 import type { DocumentView } from './store.ts';
 import * as store from './store.ts';
-
-export type DocumentContent = {
-  content: string;
-  unit?: 'lines' | 'bytes';
-  offset?: number;
-  limit?: number;
-  start_line?: number;
-  end_line?: number;
-  start_byte?: number;
-  end_byte?: number;
-};
-
-export const linesDefault = 200;
-export const bytesDefault = 8_192;
 
 type DocumentDeps = {
   db: Database;
@@ -142,31 +128,11 @@ export function createDocumentService(deps: DocumentDeps) {
       query: Static<typeof documentContentQuery>,
     ): Promise<DocumentContent & { document: DocumentView }> {
       const document = await get(caller, id);
-      const { unit = 'lines' } = query;
-      if (query.offset === undefined && query.limit === undefined) {
-        const text = found(await store.readText(db, document.appId, document.id));
-        return { document, content: text.toString() };
-      }
-      if (unit === 'bytes') {
-        const offset = query.offset ?? 0;
-        const limit = query.limit ?? bytesDefault;
-        return { document, unit, offset, limit, ...(await sliceBytes(document, offset, limit)) };
-      }
-      const offset = query.offset ?? 1;
-      const limit = query.limit ?? linesDefault;
-      if (offset < 1) throw invalidField('offset', 'lines are numbered from 1');
-      const text = found(await store.readText(db, document.appId, document.id));
-      return { document, unit, offset, limit, ...cutLines(text.toString(), document.totalLines, offset, limit) };
+      const read = {
+        all: async () => found(await store.readText(db, document.appId, document.id)),
+        part: (start: number, length: number) => store.readTextSlice(db, document.appId, document.id, start, length),
+      };
+      return { document, ...(await sliceText(read, document, query)) };
     },
   };
-
-  /** Bytes of the text from `offset` on, shortened so that no character is cut. */
-  async function sliceBytes(document: DocumentView, offset: number, limit: number) {
-    const start = Math.min(offset, document.totalSize);
-    const end = Math.min(start + limit, document.totalSize);
-    const utf8Max = 4;
-    const from = Math.max(0, start - utf8Max);
-    const around = await store.readTextSlice(db, document.appId, document.id, from, end - from + utf8Max);
-    return cutBytes(around, from, start, end);
-  }
 }

@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { AppError } from '../../lib/errors.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { lockIndex, type SourceKey } from '../index/store.ts';
+import { queueEmbedding } from '../ingestion/deps.ts';
 import type { NamedEmbedder, OpenEmbedder } from './embedders.ts';
 import * as store from './store.ts';
 
@@ -12,7 +13,6 @@ type EmbeddingDeps = {
   clock: Clock;
   base: SharedEmbedder;
   open: OpenEmbedder;
-  queue(tx: Db, appId: string): Promise<void>;
 };
 
 /** How far the vectors of a source are, and what they have used. */
@@ -28,7 +28,7 @@ export type EmbeddingStatus = {
 export type EmbeddingService = ReturnType<typeof createEmbeddingService>;
 
 /** The embedders that sources name. */
-export function createEmbeddingService({ db, clock, base, open, queue }: EmbeddingDeps) {
+export function createEmbeddingService({ db, clock, base, open }: EmbeddingDeps) {
   return {
     /**
      * The embedder that a source may name. 403 unless the caller sees the whole app, because the app pays for it; 422 on
@@ -51,12 +51,12 @@ export function createEmbeddingService({ db, clock, base, open, queue }: Embeddi
       const current = await store.findEmbedder(tx, key);
       if ((current?.name ?? null) === name && (current?.space ?? null) === space) return;
       await store.nameEmbedder(tx, key, { name, space, now: clock.now() });
-      await queue(tx, key.appId);
+      await queueEmbedding(tx, { appId: key.appId });
     },
 
     /** Has a job compare the embedders of a space with the models that their names stand for. */
     async recheck(tx: Db, scope: Scope): Promise<void> {
-      if (await store.noteAllPending(tx, scope)) await queue(tx, scope.appId);
+      if (await store.noteAllPending(tx, scope)) await queueEmbedding(tx, { appId: scope.appId });
     },
 
     /** How far the vectors of a source are, and what those of another embedder would cost. */

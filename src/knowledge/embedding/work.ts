@@ -13,7 +13,7 @@ import { findSourceById, type SourceRow } from '../sources/store.ts';
 import type { Embedders } from './embedders.ts';
 import * as store from './store.ts';
 
-type Deps = { db: Database; clock: Clock; log: Logger; embedders: Embedders };
+export type EmbeddingDeps = { db: Database; clock: Clock; log: Logger; embedders: Embedders };
 type Controls = Partial<Pick<JobContext, 'signal' | 'waitOutside' | 'crowdedOut'>>;
 
 const documentsPerStep = 50;
@@ -23,7 +23,7 @@ const documentsPerStep = 50;
  * lets searches use the new vectors.
  */
 export async function embedSources(
-  deps: Deps,
+  deps: EmbeddingDeps,
   appId: string,
   of: store.NamedInSandbox | null,
   controls: Controls,
@@ -35,7 +35,12 @@ export async function embedSources(
   }
 }
 
-async function embedSource(deps: Deps, source: SourceRow, row: store.EmbedderRow, controls: Controls): Promise<void> {
+async function embedSource(
+  deps: EmbeddingDeps,
+  source: SourceRow,
+  row: store.EmbedderRow,
+  controls: Controls,
+): Promise<void> {
   const { db, clock, log } = deps;
   try {
     const embedder = await openTarget(deps, source, row);
@@ -57,7 +62,7 @@ async function embedSource(deps: Deps, source: SourceRow, row: store.EmbedderRow
   }
 }
 
-function openTarget({ embedders }: Deps, source: SourceRow, row: store.EmbedderRow): Promise<SharedEmbedder> {
+function openTarget({ embedders }: EmbeddingDeps, source: SourceRow, row: store.EmbedderRow): Promise<SharedEmbedder> {
   if (row.name === null) return Promise.resolve(embedders.base);
   const { appId, sandboxId, userId, agentId } = source;
   return embedders.open(source, row.name, {
@@ -90,7 +95,7 @@ export function outside(embedder: SharedEmbedder, { waitOutside, crowdedOut }: C
 
 /** Embeds what lacks vectors, until a look at all documents finds none. Throws EmbeddingError if all texts fail. */
 async function embedAll(
-  { db, log }: Deps,
+  { db, log }: EmbeddingDeps,
   row: store.EmbedderRow,
   embedder: SharedEmbedder,
   signal: AbortSignal | undefined,
@@ -132,7 +137,7 @@ export async function doesEmbed(
 }
 
 /** Lets searches use the vectors unless documents still lack them, and deletes those of other models, in one commit. */
-async function finish({ db, clock }: Deps, row: store.EmbedderRow, model: string): Promise<void> {
+async function finish({ db, clock }: EmbeddingDeps, row: store.EmbedderRow, model: string): Promise<void> {
   await db.begin(async (tx) => {
     if (!(await lockIndex(tx, row))) return;
     const current = await store.findEmbedder(tx, row);

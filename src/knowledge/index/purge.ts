@@ -1,5 +1,12 @@
 import type { Db, Statement } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import type { SourceKey } from './store.ts';
+
+/** Sources that were deleted, and whose index was not yet. */
+export function listRemovedSources(db: Db, count: number) {
+  return db<SourceKey[]>`
+    select app_id, source_id from removed_knowledge_sources s where ${isInUse(db, 's.app_id')} limit ${count}`;
+}
 
 /** Rows that one statement deletes. */
 const batchRows = 2_000;

@@ -8,6 +8,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, unknownReference } from '../../tenancy/references.ts';
 import type { contentSchema } from '../schema.ts';
 import { documentBytesMax } from './prepare.ts';
+import type { NewItem } from './store.ts';
 
 const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
@@ -43,3 +44,15 @@ async function concatenate(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
   for await (const piece of pieces) all.push(piece);
   return Buffer.concat(all);
 }
+
+export const emptyItem: NewItem = {
+  documentId: null,
+  fileId: null,
+  content: null,
+  isText: false,
+  contentType: null,
+  filename: null,
+  title: null,
+  metadata: null,
+  dedupe: false,
+};

@@ -34,7 +34,7 @@ export async function startPull(
 
 /** Writes the pages of a crawl as documents of its source. */
 export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput | undefined> {
-  const { db, embedder, addJob } = deps;
+  const { db, embedder } = deps;
   const keyOf = (crawl: Crawl) => ({ appId: crawl.appId, sourceId: crawl.collectionId ?? '' });
 
   /** The locked index and ingestion of a crawl. A document is deleted under the same lock, so deletions are visible. */
@@ -70,7 +70,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       }
     }
     for (const group of groupWrites(changed)) {
-      const results = await writeDocuments(tx, key, index, group, () => queueIndexWork(tx, addJob, key));
+      const results = await writeDocuments(tx, key, index, group, () => queueIndexWork(tx, key));
       for (const [i, prepared] of group.entries()) if (results[i]) addWritten(stats, prepared);
     }
     for (const failure of batch.failures) {
@@ -137,7 +137,7 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
           if (await removeDocument(tx, { appId, sourceId }, id)) stats.removed += 1;
       const isLocal = pull.ingestion.namesEmbedder ? false : embedder.local;
       const pending = !isLocal && stats.documents > 0;
-      if (pending) await queueEmbedding(tx, addJob, { appId: crawl.appId });
+      if (pending) await queueEmbedding(tx, { appId: crawl.appId });
       await store.finishIngestion(tx, appId, crawl.id, {
         status: verdict.state === 'done' ? 'succeeded' : 'failed',
         error: verdict.state === 'done' ? null : { code: verdict.failure.code, message: verdict.failure.message },

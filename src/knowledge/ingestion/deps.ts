@@ -4,6 +4,7 @@ import type { Fetcher } from '../../content/fetch/guarded-fetch.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
 import type { StemLanguage } from '../../content/terms.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
+import { addJob } from '../../jobs/queue.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -11,13 +12,6 @@ import type { Secrets } from '../../tenancy/secrets.ts';
 import type { Embedders } from '../embedding/embedders.ts';
 import type { SourceKey } from '../index/store.ts';
 import type { SourceRow } from '../sources/store.ts';
-
-export type AddKnowledgeJob = (
-  db: Db,
-  task: string,
-  payload: object,
-  options?: { key?: string; keepRunAt?: boolean; runAt?: Date },
-) => Promise<void>;
 
 /** Called in the transaction that makes the ingestion active. */
 type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
@@ -32,7 +26,6 @@ export type KnowledgeWorkDeps = {
   embedderOf(source: SourceRow): Promise<SharedEmbedder>;
   /** Language of sources that do not name one. */
   language: StemLanguage;
-  addJob: AddKnowledgeJob;
   /** Starts the work of an ingestion that has become active. */
   launch: Launch;
   log: Logger;
@@ -51,19 +44,19 @@ export type KnowledgeWorkDeps = {
 export type EmbeddingOrder = { appId: string; sandboxId?: string; embedder?: string };
 
 /** Queues one job that embeds documents that lack vectors, however often it is called. */
-export function queueEmbedding(db: Db, addJob: AddKnowledgeJob, order: EmbeddingOrder, runAt?: Date): Promise<void> {
+export function queueEmbedding(db: Db, order: EmbeddingOrder, runAt?: Date): Promise<void> {
   const { appId, sandboxId, embedder } = order;
   const key = [taskNames.embedDocuments, appId, sandboxId, embedder].filter((part) => part !== undefined).join('/');
-  return addJob(db, taskNames.embedDocuments, order, runAt === undefined ? { key } : { key, runAt });
+  return addJob(db, taskNames.embedDocuments, order, { key, runAt });
 }
 
 /** Queues one job that learns from the sources of an app, however often it is called. */
-export function queueLearning(db: Db, addJob: AddKnowledgeJob, appId: string): Promise<void> {
+export function queueLearning(db: Db, appId: string): Promise<void> {
   return addJob(db, taskNames.learnSources, { appId }, { key: `${taskNames.learnSources}/${appId}` });
 }
 
 /** Queues the work that a flushed segment makes due: merging, and perhaps learning. */
-export async function queueIndexWork(tx: Transaction, addJob: AddKnowledgeJob, key: SourceKey): Promise<void> {
+export async function queueIndexWork(tx: Transaction, key: SourceKey): Promise<void> {
   await addJob(tx, taskNames.mergeIndex, key, { key: `merge_index/${key.sourceId}` });
-  await queueLearning(tx, addJob, key.appId);
+  await queueLearning(tx, key.appId);
 }

@@ -6,7 +6,6 @@ import { findCreatableKind, listMissingForPull } from '../kinds/index.ts';
 import type { aclSchema } from '../permissions/schema.ts';
 import type { Permissions } from '../permissions/service.ts';
 import type { ingestSchema, pushSchema } from '../schema.ts';
-import { checkMetadata } from '../sources/service.ts';
 import type { SourceRow } from '../sources/store.ts';
 import { readContent, requireDocumentFile } from './content.ts';
 import type { NewItem } from './store.ts';
@@ -26,7 +25,6 @@ export async function readPush(
   input: PushInput,
   { at = '', document, aclId }: { at?: string; document?: ReplacedDocument; aclId?: string | undefined } = {},
 ): Promise<NewItem> {
-  checkMetadata(input.metadata, `${at}metadata`);
   const acl = input.acl == null ? aclId : await permissions.resolve(db, caller, source, input.acl);
   const readers = acl ?? (input.acl === null ? undefined : document?.aclId) ?? undefined;
   const common = {

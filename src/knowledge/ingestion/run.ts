@@ -147,9 +147,8 @@ export class IngestionRun {
     also?: (tx: Transaction) => Promise<void>,
   ): Promise<void> {
     const key = { appId: source.appId, sourceId: source.id };
-    const { addJob } = this.deps;
     const results = await this.commit(async (tx, index) => {
-      const written = await writeDocuments(tx, key, index, ready, () => queueIndexWork(tx, addJob, key));
+      const written = await writeDocuments(tx, key, index, ready, () => queueIndexWork(tx, key));
       if (written.includes(undefined)) throw new DocumentDeleted();
       await also?.(tx);
       return written;
@@ -422,7 +421,7 @@ export class IngestionRun {
 
   /** Computes vectors of an external embedder last. Until then, full-text search finds the documents. */
   async #succeed(metadata: Record<string, unknown>): Promise<void> {
-    const { db, embedder, log, addJob } = this.deps;
+    const { db, embedder, log } = this.deps;
     let pending = false;
     const { appId, sourceId } = this.#ingestion;
     for (const id of this.#documents) {
@@ -432,7 +431,7 @@ export class IngestionRun {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder failed; vectors will be added later');
         pending = true;
-        await queueEmbedding(db, addJob, { appId: this.#ingestion.appId }, new Date(Date.now() + 5_000));
+        await queueEmbedding(db, { appId: this.#ingestion.appId }, new Date(Date.now() + 5_000));
         break;
       }
     }

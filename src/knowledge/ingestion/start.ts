@@ -8,7 +8,7 @@ import type { ingestSchema } from '../schema.ts';
 import type { SourceRow } from '../sources/store.ts';
 import type { IngestionRow, IngestionView, NewItem } from './store.ts';
 import * as store from './store.ts';
-import { type KnowledgeWork, leaseSeconds } from './workflow.ts';
+import { type KnowledgeWork, launchIngestion, leaseSeconds } from './workflow.ts';
 
 export type StartDeps = {
   work: KnowledgeWork;
@@ -34,7 +34,7 @@ const inlineWaitMs = 2_000;
 const insertTriesMax = 10;
 
 /** How ingestions start: each with a job, and small ones within the request. */
-type IngestionStarts = {
+export type IngestionStarts = {
   /** Inserts the ingestion and its job in one transaction, or returns the ingestion that is already active. */
   begin(db: Db, given: NewIngestion, inline?: boolean): Promise<{ ingestion: IngestionRow; isNew: boolean }>;
   /** Begins an ingestion, processes small contents immediately, and returns its state afterwards. */
@@ -58,7 +58,7 @@ export function createIngestionStarts({ work, onError }: StartDeps): IngestionSt
       await store.insertItems(tx, source.appId, row.id, items);
       // The work is done by `runInline`. The job is needed only if this process crashes.
       const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
-      if (!row.queued) await work.launchIngestion(tx, source, row, runAt);
+      if (!row.queued) await launchIngestion(tx, source, row, runAt);
       return row;
     });
   }

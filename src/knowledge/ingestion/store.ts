@@ -219,6 +219,13 @@ export async function claimIngestion(
 }
 
 /** Extends the lease. Returns false if it was lost. */
+/** Whether an ingestion has ended, was deleted, or waits for another one. */
+export async function isFinished(db: Db, appId: string, id: string): Promise<boolean> {
+  const [row] = await db<{ status: string; queued: boolean }[]>`
+    select status, queued from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
+  return row === undefined || row.queued || row.status === 'succeeded' || row.status === 'failed';
+}
+
 export async function renewLease(db: Db, appId: string, id: string, holder: string, leaseSeconds: number) {
   const rows = await db`
     update knowledge_ingestions set lease_until = now() + make_interval(secs => ${leaseSeconds})

@@ -1,5 +1,4 @@
 import { AppError, type FieldError } from '../../lib/errors.ts';
-import { limits } from '../../lib/limits.ts';
 import { suggestNearest } from '../../lib/nearest.ts';
 import { documents } from './documents.ts';
 import { fileDocument } from './file-document.ts';
@@ -62,8 +61,6 @@ function membersOf(kind: SourceKind): string[] {
 /** 422 on each known member of the payload that is invalid. Unknown members are allowed. */
 export function checkPayload(kind: SourceKind, payload: Payload, checkUrl: UrlCheck): void {
   const fields: FieldError[] = [];
-  if (Buffer.byteLength(JSON.stringify(payload)) > limits.metadataBytesMax)
-    fields.push({ field: 'payload', message: `is larger than ${limits.metadataBytesMax} bytes` });
   for (const member of new Set(membersOf(kind))) {
     if (payload[member] === undefined) continue;
     const schema = kind.payload.properties[kind.aliases?.[member] ?? member];

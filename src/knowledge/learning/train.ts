@@ -2,6 +2,7 @@ import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import { LearningProcess } from '../../content/learn/process.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { Slots } from '../../fairness/slots.ts';
+import { keepLease } from '../../jobs/lease.ts';
 import { newUuid } from '../../lib/ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
@@ -21,7 +22,7 @@ const chunksMin = 256;
 const growth = 0.5;
 /** The same while a source is being filled: training three times up to 10,000 chunks instead of ten. */
 const activeGrowth = 3;
-/** A fast fill ends before this, and its model is then trained once on all that was written. */
+/** A fast fill ends before this, and the first or next model is then trained once on all that was written. */
 const ageSeconds = 60;
 /**
  * The same once nothing has been written into the source for ten minutes, at most once an hour: its model was trained on
@@ -77,14 +78,12 @@ async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal 
   const holder = newUuid();
   const version = await store.claimModel(db, key, holder, leaseSeconds);
   if (version === undefined) return;
-  const lost = new AbortController();
-  const heartbeat = setInterval(() => {
-    store
-      .renewClaim(db, key, holder, leaseSeconds)
-      .then((held) => held || lost.abort())
-      .catch((error: unknown) => log.warn({ err: error, source: key.sourceId }, 'A claim was not renewed'));
-  }, heartbeatMs);
-  const stop = signal ? AbortSignal.any([signal, lost.signal]) : lost.signal;
+  const lease = keepLease({
+    ...{ everyMs: heartbeatMs, signal },
+    renew: () => store.renewClaim(db, key, holder, leaseSeconds),
+    onError: (error) => log.warn({ err: error, source: key.sourceId }, 'A claim was not renewed'),
+  });
+  const stop = lease.signal;
   const learner = new LearningProcess(deps.learnMemoryMb, stop);
   try {
     // Rows that an interrupted training has left.
@@ -101,7 +100,7 @@ async function learnSource(deps: LearnDeps, key: SourceKey, signal: AbortSignal 
     await store.releaseClaim(db, key, holder, stop.aborted ? 0 : pauseSeconds);
     if (!stop.aborted) log.warn({ err: error, source: key.sourceId }, 'No model was learned from a source');
   } finally {
-    clearInterval(heartbeat);
+    lease.end();
     await learner.close();
   }
 }

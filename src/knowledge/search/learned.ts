@@ -3,11 +3,9 @@ import { dotProducts } from '../../content/learn/dots.ts';
 import type { Transaction } from '../../db/database.ts';
 import type { Cache } from '../index/cache.ts';
 import { allowedBit } from './rank.ts';
-import { type SearchedChunks, sourceOfRow } from './scope.ts';
+import { type PlacedSource, type SearchedChunks, sourceOfRow } from './scope.ts';
 import { listModelWords, readModelCodes } from './store.ts';
 import { termsIn, type WantedTerm } from './wanted.ts';
-
-type PlacedSource = SearchedChunks['sources'][number];
 
 /** What a model knows about a word. */
 type ModelWord = {

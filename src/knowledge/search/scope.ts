@@ -15,7 +15,7 @@ export type SearchedChunks = {
 };
 
 /** A source whose counts and languages are those of the chunks that the caller sees. */
-type PlacedSource = ScopeSource & {
+export type PlacedSource = ScopeSource & {
   /** The row of ordinal 0. */
   base: number;
   /** All of its live chunks, by which caches decide. */

@@ -11,8 +11,9 @@ import type { agentSearchSchema, searchSchema, visibleSearchSchema } from '../sc
 import type { SourceService } from '../sources/service.ts';
 import { sourceVisible } from '../sources/store.ts';
 import { compileFilter } from './filter.ts';
+import type { SearchRequest, SearchResult } from './request.ts';
 import type { OpenReranker } from './rerank.ts';
-import type { SearchIndex, SearchResult } from './search.ts';
+import type { SearchIndex } from './search.ts';
 import type { Fragment } from './store.ts';
 
 const resultsDefault = 20;
@@ -31,16 +32,17 @@ export function createSearchService(deps: {
     caller: Caller,
     where: Fragment,
     input: Static<typeof searchSchema>,
-    embedders?: readonly (string | null)[],
+    embedders: SearchRequest['embedders'] = [null],
   ): Promise<SearchResult> {
     const { rerank_model: rerankModel } = input;
     if (input.rerank === false && rerankModel !== undefined)
       throw invalidField('rerank_model', 'must not be set if rerank is false');
-    const reranker =
-      rerankModel === undefined ? undefined : await deps.openReranker(caller, rerankModel, originOf(caller));
-    if (input.rerank === true && reranker === undefined && deps.reranker === undefined)
-      throw invalidField('rerank', 'must not be true: this server has no reranker');
     const mode = input.mode ?? 'hybrid';
+    const reranker =
+      rerankModel === undefined ? deps.reranker : await deps.openReranker(caller, rerankModel, originOf(caller));
+    if (input.rerank === true && reranker === undefined)
+      throw invalidField('rerank', 'must not be true: this server has no reranker');
+    const reranks = input.rerank ?? (rerankModel !== undefined || mode === 'hybrid');
     const attributes = { 'gen_ai.operation.name': 'retrieval', 'quarry.search.mode': mode, 'quarry.app': caller.appId };
     const search = {
       caller,
@@ -48,10 +50,9 @@ export function createSearchService(deps: {
       documents: documentConditions(db, input),
       query: input.query,
       mode,
-      rerank: input.rerank ?? (reranker !== undefined || mode === 'hybrid'),
-      ...(reranker && { reranker }),
+      reranker: reranks ? reranker : undefined,
       minSimilarity: input.min_similarity,
-      ...(embedders && { embedders }),
+      embedders,
       shape: {
         maxResults: input.max_results ?? resultsDefault,
         onePerDocument: input.group_by === 'document',

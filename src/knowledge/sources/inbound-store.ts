@@ -74,3 +74,14 @@ export async function deleteInboundMessages(db: Db, receivedBefore: Date, rowsMa
       select ctid from inbound_messages where received_at < ${receivedBefore} limit ${rowsMax}))`;
   return deleted.count;
 }
+
+export async function findTokenOfInstallation(
+  db: Db,
+  appId: string,
+  installationId: string,
+): Promise<Buffer | undefined> {
+  const [row] = await db<{ inboundToken: Buffer }[]>`
+    select inbound_token from knowledge_sources
+    where app_id = ${appId} and installation_id = ${installationId} and inbound_token is not null`;
+  return row?.inboundToken;
+}

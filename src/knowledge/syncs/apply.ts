@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { ParseError } from '../../content/parse/types.ts';
 import type { Transaction } from '../../db/database.ts';
 import { findFile } from '../../files/store.ts';
+import { keepLease } from '../../jobs/lease.ts';
 import { canonicalJson } from '../../lib/canonical-json.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { updateDocumentMetadata } from '../documents/store.ts';
@@ -20,7 +21,7 @@ import { type Reading, readAhead } from '../ingestion/read-ahead.ts';
 import type { IngestionError } from '../ingestion/store.ts';
 import { heartbeatMs, isTransient, type JobControls, leaseSeconds } from '../ingestion/workflow.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
-import { queueItems } from './service.ts';
+import { queueItems } from './state.ts';
 import * as store from './store.ts';
 
 const itemsPerPage = 40;
@@ -51,29 +52,26 @@ type Work =
  * does this for a source; the transaction that applies an item also deletes it, so each is applied once.
  */
 export async function applySyncs(deps: KnowledgeWorkDeps, key: SourceKey, controls: JobControls): Promise<void> {
-  const { db, log, addJob } = deps;
+  const { db, log } = deps;
   const holder = newUuid();
-  const again = (runAt?: Date) => queueItems(db, addJob, key, runAt);
+  const again = (runAt?: Date) => queueItems(db, key, runAt);
   const source = await findSourceById(db, key.appId, key.sourceId);
   if (!source) return;
   // Another process has the items. If it dies, its lease ends.
   if (!(await store.claimItems(db, key, holder, leaseSeconds)))
     return again(new Date(Date.now() + leaseSeconds * 1_000));
-  const lost = new AbortController();
-  const heartbeat = setInterval(() => {
-    store
-      .renewItems(db, key, holder, leaseSeconds)
-      .then((held) => held || lost.abort())
-      .catch((error: unknown) => log.warn({ err: error, source: key.sourceId }, 'A lease was not renewed'));
-  }, heartbeatMs);
-  const signal = controls.signal ? AbortSignal.any([controls.signal, lost.signal]) : lost.signal;
+  const lease = keepLease({
+    ...{ everyMs: heartbeatMs, signal: controls.signal },
+    renew: () => store.renewItems(db, key, holder, leaseSeconds),
+    onError: (error) => log.warn({ err: error, source: key.sourceId }, 'A lease was not renewed'),
+  });
   try {
     const embedder = outside(await deps.embedderOf(source), controls);
-    await new SyncRun({ ...deps, embedder }, key, holder, signal).work();
+    await new SyncRun({ ...deps, embedder }, key, holder, lease.signal).work();
   } catch (error) {
-    if (!(error instanceof ItemsLost) && !lost.signal.aborted) throw error;
+    if (!(error instanceof ItemsLost) && !lease.isLost()) throw error;
   } finally {
-    clearInterval(heartbeat);
+    lease.end();
     await store.releaseItems(db, key, holder).catch(() => {});
   }
   // A batch that arrived after the last look found the lease taken.
@@ -141,7 +139,7 @@ class SyncRun {
   }
 
   async #applyTogether(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
-    const { embedder, addJob } = this.#deps;
+    const { embedder } = this.#deps;
     const { appId } = this.#key;
     await this.#commit(async (tx, index) => {
       const check = async ({ item, old }: ItemWrite) => {
@@ -150,10 +148,10 @@ class SyncRun {
         if (!(await isThere) || now?.id !== old || (await this.#isOutdated(tx, item, now))) throw new ReadAgain();
       };
       await Promise.all(group.map(check));
-      const onFlush = () => queueIndexWork(tx, addJob, this.#key);
+      const onFlush = () => queueIndexWork(tx, this.#key);
       const written = await writeDocuments(tx, this.#key, index, group, onFlush);
       if (written.includes(undefined)) throw new ItemsLost();
-      if (!embedder.local) await queueEmbedding(tx, addJob, { appId: source.appId });
+      if (!embedder.local) await queueEmbedding(tx, { appId: source.appId });
       const mark = async ({ item, facts }: ItemWrite) => {
         const external = { id: item.externalId, order: item.externalOrder, seenBy: item.syncId };
         await Promise.all([
@@ -289,11 +287,11 @@ class SyncRun {
       case 'write': {
         if (old?.id !== work.replaces) return undefined;
         const { facts } = work.ready;
-        const { embedder, addJob } = this.#deps;
-        const onFlush = () => queueIndexWork(tx, addJob, this.#key);
+        const { embedder } = this.#deps;
+        const onFlush = () => queueIndexWork(tx, this.#key);
         const [written] = await writeDocuments(tx, this.#key, index, [work.ready], onFlush);
         if (!written) throw new ItemsLost();
-        if (!embedder.local) await queueEmbedding(tx, addJob, { appId: source.appId });
+        if (!embedder.local) await queueEmbedding(tx, { appId: source.appId });
         await store.setExternal(tx, appId, facts.id, external);
         await store.deleteTombstone(tx, this.#key, item.externalId);
         return 'written';

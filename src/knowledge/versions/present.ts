@@ -1,7 +1,7 @@
 import type { Comparison } from '../../content/compare-lines.ts';
 import { compact, iso } from '../../http/route/present.ts';
 import { formatId } from '../../lib/ids.ts';
-import type { DocumentContent } from '../documents/service.ts';
+import type { DocumentContent } from '../documents/slices.ts';
 import type { VersionRow } from './store.ts';
 
 export function presentVersion(row: VersionRow) {

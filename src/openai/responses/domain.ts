@@ -6,7 +6,8 @@ import { deleteExpired } from './store.ts';
 
 /*
  * Responses of a model in the shape of OpenAI's API.
- * - `service.ts` decides; `input.ts` reads the messages, `writing.ts` collects what the model writes.
+ * - `plan.ts` checks a request and searches, `stored.ts` finds earlier responses, `input.ts` reads the messages,
+ *   `writing.ts` collects what the model writes.
  * - `events.ts` has the events of a stream.
  * - Stored responses are deleted after 30 days, here.
  */

@@ -8,9 +8,10 @@ import type { ServerEvent } from '../../http/streams/work-stream.ts';
 import { AppError } from '../../lib/errors.ts';
 import { common as shared } from '../common.ts';
 import { ResponseEvents } from './events.ts';
+import type { ResponseDeps } from './plan.ts';
 import { pageOfInput, responseId } from './present.ts';
 import * as schema from './schema.ts';
-import { createResponseService, type ResponseDeps } from './service.ts';
+import { createResponseService } from './service.ts';
 
 const common = { ...shared, area: 'knowledge' } as const;
 const path = '/v1/responses';

@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { runForApp } from '../../../src/db/app-lane.ts';
-import { type Database, type Db, openDatabase } from '../../../src/db/database.ts';
+import { joinBytes } from '../../../src/db/bytes.ts';
+import { type Database, type Db, openDatabase, type Transaction } from '../../../src/db/database.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import fc from '../../support/fast-check.ts';
 import { until } from '../../support/until.ts';
@@ -76,6 +77,27 @@ test('values are returned as they were written', async () => {
     }),
     { numRuns: 200 },
   );
+});
+
+test('bytes of any size are written as they are, beside other values and without a prepared statement too', async () => {
+  for (const prepare of [true, false]) {
+    const one = open(1, { prepare });
+    for (const size of [0, 1, 16_383, 16_384, 100_000, 1_000_000]) {
+      const [first, second] = [Buffer.alloc(size, 'ab'), Buffer.alloc(20_000, size)];
+      const [back] = await one`select ${'é'}::text as text, ${first}::bytea as first, ${null}::text as nothing,
+        ${second}::bytea as second, ${size}::integer as size`;
+      assert.deepEqual({ ...back }, { text: 'é', first, nothing: null, second, size });
+    }
+  }
+});
+
+test('bytes joined for a statement are freed when it has run, and a later run fails instead of writing nothing', async () => {
+  const { all } = joinBytes([Buffer.alloc(50_000, 1), Buffer.alloc(50_000, 2)]);
+  await assert.rejects(db`select length(${all}::bytea) / ${0}::integer`.then(), /division by zero/);
+  assert.equal(all.length, 100_000, 'a statement that failed may be repeated');
+  assert.deepEqual(plain(await db`select length(${all}::bytea) as length`), [{ length: 100_000 }]);
+  assert.equal(all.length, 0);
+  await assert.rejects(db`select length(${all}::bytea) as length`.then(), /freed/);
 });
 
 test('columns are camelCase, nothing is null, and a statement returns how many rows it changed', async () => {
@@ -241,6 +263,35 @@ test('a savepoint undoes only its own work; an error that the work swallows stil
 test('a statement after its transaction is over is refused', async () => {
   const kept = await db.begin(async (tx) => ({ tx }));
   await assert.rejects(async () => kept.tx`select 1`, /The transaction is over/);
+});
+
+test('a commit is sent with the last statement, and rolls back if that fails', async () => {
+  await db`create table finished (n integer)`;
+  const insert = (n: number, last: (tx: Transaction) => Promise<unknown>) =>
+    db.begin(async (tx) => {
+      await tx`insert into finished values (${n})`;
+      return last(tx);
+    });
+  await insert(1, (tx) => tx.runLast(tx`insert into finished values (2)`));
+  await assert.rejects(
+    insert(3, (tx) => tx.runLast(tx`select 1 / 0`)),
+    /division by zero/,
+  );
+  await assert.rejects(
+    // The statement cannot be sent.
+    insert(4, (tx) => tx.runLast(tx`select ${new Date(Number.NaN)}`)),
+    RangeError,
+  );
+  await insert(5, (tx) => tx.begin((inner) => inner.runLast(inner`insert into finished values (6)`)));
+  const after = insert(7, async (tx) => {
+    await tx.runLast(tx`insert into finished values (8)`);
+    await tx`insert into finished values (9)`;
+  });
+  await assert.rejects(after, /transaction is over/);
+  assert.deepEqual(
+    (await db<{ n: number }[]>`select n from finished order by n`).map(({ n }) => n),
+    [1, 2, 5, 6, 7, 8],
+  );
 });
 
 test('a cursor returns all rows in batches', async () => {

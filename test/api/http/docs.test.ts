@@ -14,6 +14,7 @@ import {
   readPage,
   runSteps,
   type Step,
+  startCommandProcess,
   startPickServer,
   stepsOf,
 } from '../../support/guides.ts';
@@ -62,6 +63,9 @@ const asDefined = ['README.md', 'docs/quickstart.md'];
 /** The README begins with the commands that install, serve and test. */
 const isRun = (page: string) => (step: Step) => page !== 'README.md' || step.heading !== 'Quarry';
 
+/** `npm test` runs the README by itself and the guides in one shell; `npm run prove` also runs each page by itself. */
+const isWhole = process.env.QUARRY_GUIDES === 'each';
+
 const site = await startSite({
   '/': htmlPage('Example Domain'),
   '/article': htmlPage('An article'),
@@ -82,8 +86,12 @@ const server = await startTestServer({
   },
 });
 const picks = await startPickServer();
+/** `npm run prove` starts a process for each command. */
+const commands = isWhole ? undefined : await startCommandProcess();
+const quick = { ...picks, ...commands };
 after(async () => {
   await picks.close();
+  await commands?.close();
   await server.close();
   await site.close();
   await model.close();
@@ -101,13 +109,10 @@ async function createGuide(): Promise<string> {
   return directory;
 }
 
-/** `npm test` runs the README by itself and the guides in one shell; `npm run prove` also runs each page by itself. */
-const isWhole = process.env.QUARRY_GUIDES === 'each';
-
 for (const page of isWhole ? pages : ['README.md'])
   test(`what ${page} shows works as it is written`, async () => {
     const before = withoutOpening.includes(page) ? [] : opening;
-    await runHere(before, stepsOfPage(page), asDefined.includes(page) ? {} : { picks });
+    await runHere(before, stepsOfPage(page), asDefined.includes(page) ? {} : { quick });
   });
 
 test('the guides work one after the other in one shell, show what they print, and leave nothing that git would add', {
@@ -116,7 +121,7 @@ test('the guides work one after the other in one shell, show what they print, an
   // The page of the command lists all that a user has.
   const first = ['docs/quickstart.md', 'docs/cli.md'];
   const inOrder = [...first, ...pages.filter((page) => !first.includes(page) && !withoutOpening.includes(page))];
-  const { left } = await runHere([], inOrder.flatMap(stepsOfPage), { timeoutMs: 900_000, picks });
+  const { left } = await runHere([], inOrder.flatMap(stepsOfPage), { timeoutMs: 900_000, quick });
   assert.deepEqual(left, []);
 });
 

@@ -25,6 +25,7 @@ const app = knowledgeOf(server, { key: world.app.secretKey });
 const org = { org: world.org.id };
 const catchUp = () =>
   server.server.work.tasks.embed_documents?.({ appId: world.app.app.uuid }, {
+    jobId: '0',
     signal: new AbortController().signal,
   } as never);
 

@@ -142,7 +142,7 @@ test('a file of more than 100 MiB fails alone, and is not fetched again until it
 
 test('files of which many fit one request are in memory one at a time', async (t) => {
   const repository = await startRepository();
-  const size = 32 * 1024 * 1024;
+  const size = 16 * 1024 * 1024;
   // Archives are refused by their first bytes.
   for (let i = 0; i < 12; i++) repository.commit({ [`${i}.rar`]: `Rar!${'\0'.repeat(size - i)}` });
   const source = await createSource(repository.url);

@@ -101,7 +101,7 @@ test('models that do not respond make room for another one, and are tried again 
   for (const response of silent.hanging.splice(0)) response.destroy();
   clock.advance(3_600_000);
   const order = { appId: app.app.uuid };
-  await server.server.work.tasks.embed_documents?.(order, {} as never);
+  await server.server.work.tasks.embed_documents?.(order, { jobId: '0' } as never);
   await until(async () => {
     await hurryJobs();
     const all = await Promise.all(waiting.map(space.statusOf));

@@ -2,8 +2,8 @@ import type { Database, Db } from '../../db/database.ts';
 import { isDatabaseUnavailable } from '../../db/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
-import { dueAt } from '../sources/service.ts';
-import { lockDueSource, type SourceRow, setNextPull } from '../sources/store.ts';
+import { dueAt } from './configuration.ts';
+import { lockDueSource, type SourceRow, setNextPull } from './store.ts';
 
 type ScheduleDeps = {
   db: Database;

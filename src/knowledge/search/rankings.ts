@@ -1,0 +1,176 @@
+import type { Transaction } from '../../db/database.ts';
+import { rankByVector, type VectorCache } from '../index/vectors.ts';
+import { askBestPassages } from './feedback.ts';
+import { rankText, readQuery, restrictToPhrases, type TextRanking } from './fulltext.ts';
+import { addLearned, candidatesPerLeg, fuseRankings, type WeightedRanking } from './fuse.ts';
+import { type ModelCache, openModels } from './learned.ts';
+import type { IndexCache } from './postings.ts';
+import type { EmbeddedQuery, Queries } from './queries.ts';
+import type { Ranked } from './rank.ts';
+import { openReader } from './reader.ts';
+import type { SearchMode, SearchRequest, SearchResult } from './request.ts';
+import type { Combined } from './results.ts';
+import type { PlacedSource, SearchedChunks } from './scope.ts';
+import { titleWeight } from './score.ts';
+import type { WantedTerm } from './wanted.ts';
+
+/** The weight of learned similarity in a hybrid score, before and after feedback. Chosen on CISI. */
+const learnedWeight = 0.3;
+const learnedWeightAfterFeedback = 0.4;
+/** The smallest cosine at which a chunk without a word of the query is a result. */
+const learnedCosineMin = 0.2;
+
+export type RankingCaches = { postings: IndexCache; vectors: VectorCache; models: ModelCache };
+
+/** The context of one search, which every step needs. */
+type Search = {
+  tx: Transaction;
+  request: SearchRequest;
+  scope: SearchedChunks;
+  count: number;
+  queries: Queries;
+  caches: RankingCaches;
+};
+
+type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
+
+/** The chunks that are the most similar by one embedder. */
+type Nearest = { ranked: Ranked[]; weight: number };
+
+export const rankings: Record<SearchMode, (search: Search) => Promise<Ranking>> = {
+  fulltext: rankFulltext,
+  vector: rankVectors,
+  hybrid: rankHybrid,
+};
+
+/** Ranks by BM25 only. */
+async function rankFulltext({ tx, request, scope, count, caches }: Search): Promise<Ranking> {
+  const reader = await openReader(tx, request.caller.appId, scope, caches.postings);
+  const wanted = await readQuery(reader, request.query);
+  const rows = await restrictToPhrases(reader, request.query);
+  const { ranked, terms } = await rankText(reader, rows, wanted, 0, count);
+  return { ranked: ranked.map(({ row, score }, i) => ({ row, score, textRank: i + 1, textScore: score })), terms };
+}
+
+/** Ranks by the embedder's vectors only. */
+async function rankVectors(search: Search): Promise<Ranking> {
+  const nearest = await findNearest(search, () => true);
+  const [first, ...others] = nearest;
+  // Similarities by different embedders cannot be compared, but ranks can.
+  const rows = others.length === 0 ? first?.ranked : fuseRankings([], nearest.map(weightedRows)).slice(0, search.count);
+  const places = placesOf(nearest);
+  const ranked = (rows ?? []).map(({ row, score }, i) => {
+    return { row, score, vectorRank: i + 1, similarity: places.get(row)?.score ?? score };
+  });
+  return { ranked, terms: [] };
+}
+
+/**
+ * Ranks by BM25F. If that ranking is reliable, its best passages add words to the query. Then adds the similarity
+ * that the sources' models have learned, and finally fuses the embedder's results by rank.
+ */
+async function rankHybrid(search: Search): Promise<Ranking> {
+  const { tx, request, scope, count, caches } = search;
+  const { appId } = request.caller;
+  const reader = await openReader(tx, appId, scope, caches.postings);
+  const wanted = await readQuery(reader, request.query);
+  const rows = await restrictToPhrases(reader, request.query);
+  const first = await rankText(reader, rows, wanted, titleWeight, candidatesPerLeg);
+  const learned = await openModels(tx, appId, scope, caches.models);
+
+  const known = knownTerms(wanted, first);
+  const feedback = await askBestPassages(tx, appId, scope, learned, known, first.ranked);
+  const text = feedback ? await rankText(reader, rows, feedback.wanted, titleWeight, candidatesPerLeg) : first;
+
+  const directions = await learned.directQuery(wanted);
+  const moved = feedback ? await learned.moveTowards(directions, feedback.chunks) : directions;
+  const weight = feedback ? learnedWeightAfterFeedback : learnedWeight;
+  const { ranked: byBoth, byModel } =
+    moved.size === 0
+      ? { ranked: text.ranked, byModel: [] }
+      : addLearned(text, await learned.compare(moved, rows), scope, {
+          weight,
+          cosineMin: request.minSimilarity ?? learnedCosineMin,
+          count: candidatesPerLeg,
+        });
+
+  const nearest = await findNearest(search, (sources, by) => needsVectors(sources, by, first));
+  const fused = nearest.length > 0 ? fuseRankings(rowsOf(byBoth.slice(0, count)), nearest.map(weightedRows)) : byBoth;
+  const textPlaces = placesOf([{ ranked: text.ranked }]);
+  const modelPlaces = placesOf([{ ranked: byModel }]);
+  const vectorPlaces = placesOf(nearest);
+  const ranked = fused.slice(0, count).map(({ row, score }): Combined => {
+    const text = textPlaces.get(row);
+    const model = modelPlaces.get(row);
+    const vector = vectorPlaces.get(row);
+    return {
+      row,
+      score,
+      ...(text && { textRank: text.rank, textScore: text.score }),
+      ...(model && { learnedRank: model.rank, learnedScore: model.score }),
+      ...(vector && { vectorRank: vector.rank, similarity: vector.score }),
+    };
+  });
+  const used = learned.sources.filter((source) => moved.has(source.sourceId));
+  return {
+    ranked,
+    terms: first.terms,
+    ...(feedback && { feedback: { added: feedback.added, passages: feedback.passages } }),
+    ...(used.length > 0 && { models: { weight, sources: used.map(describeModel) } }),
+  };
+}
+
+/** The built-in embedder compares spellings, which adds nothing if every source has a model that knows most words. */
+function needsVectors(
+  sources: readonly PlacedSource[],
+  { builtIn }: EmbeddedQuery['embedder'],
+  { terms }: TextRanking,
+): boolean {
+  if (builtIn === undefined || sources.some((source) => source.modelVersion === 0)) return true;
+  const unknown = terms.filter((term) => term.documentFrequency === 0);
+  return unknown.length * 2 >= terms.length;
+}
+
+/** The nearest chunks by each embedder of the scope. `baseApplies` is whether the installation's adds anything. */
+async function findNearest(
+  { tx, request, scope, count, caches, queries }: Search,
+  baseApplies: (sources: readonly PlacedSource[], base: EmbeddedQuery['embedder']) => boolean,
+): Promise<Nearest[]> {
+  const nearest: Nearest[] = [];
+  for (const [name, { embedder: by, vector }] of queries) {
+    if (vector instanceof Error) continue;
+    const isServed = (space: string | null) => name === null || space === by.model;
+    const sources = scope.sources.filter((each) => each.servingName === name && isServed(each.servingSpace));
+    if (name === null && !baseApplies(sources, by)) continue;
+    const minSimilarity = request.minSimilarity ?? by.similarityFloor;
+    const among = sources.length === scope.sources.length ? scope : { ...scope, sources };
+    const { appId } = request.caller;
+    const ranked = await rankByVector(tx, appId, among, by, vector, count, minSimilarity, caches.vectors);
+    nearest.push({ ranked, weight: by.fusionWeight });
+  }
+  return nearest;
+}
+
+/** The terms that occur in the scope. */
+function knownTerms(wanted: readonly WantedTerm[], { terms }: TextRanking): WantedTerm[] {
+  return wanted.filter((_term, i) => (terms[i]?.documentFrequency ?? 0) > 0);
+}
+
+function rowsOf(ranked: readonly Ranked[]): number[] {
+  return ranked.map(({ row }) => row);
+}
+
+function placesOf(rankings: readonly { ranked: Ranked[] }[]): Map<number, { rank: number; score: number }> {
+  return new Map(
+    rankings.flatMap(({ ranked }) => ranked.map(({ row, score }, i) => [row, { rank: i + 1, score }] as const)),
+  );
+}
+
+function weightedRows({ ranked, weight }: Nearest): WeightedRanking {
+  return { rows: rowsOf(ranked), weight };
+}
+
+function describeModel(source: PlacedSource) {
+  const { sourceId, modelVersion, modelDimensions, chunkCount } = source;
+  return { sourceId, version: modelVersion, dimensions: modelDimensions, chunks: chunkCount };
+}
