@@ -1,6 +1,9 @@
+import { markSingleUse } from '../lib/single-use-bytes.ts';
+
 /**
  * Joins byte arrays for a statement that takes one of each row: `substring(all from start for size)`. The driver sends an
- * array of them as text, which takes three times as long on both sides.
+ * array of them as text, which takes three times as long on both sides. The joined bytes are freed when the statement has
+ * run.
  */
 export function joinBytes(values: readonly Uint8Array[]): { all: Buffer; starts: number[]; sizes: number[] } {
   let start = 1;
@@ -8,5 +11,7 @@ export function joinBytes(values: readonly Uint8Array[]): { all: Buffer; starts:
     start += byteLength;
     return start - byteLength;
   });
-  return { all: Buffer.concat(values), starts, sizes: values.map(({ byteLength }) => byteLength) };
+  const all = Buffer.concat(values);
+  markSingleUse(all);
+  return { all, starts, sizes: values.map(({ byteLength }) => byteLength) };
 }

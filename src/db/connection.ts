@@ -1,5 +1,7 @@
 import pg from 'pg';
+import { freeSingleUse, isFreed } from '../lib/single-use-bytes.ts';
 import type { DatabaseTarget } from './address.ts';
+import { bindInParts } from './bind.ts';
 import { Client, tryServers } from './client.ts';
 import { ConnectionError, DatabaseError } from './errors.ts';
 import { type Compiled, type Result, type Row, toCamel, withOrigin } from './sql.ts';
@@ -86,11 +88,17 @@ export class Connection {
   /** Runs a statement. Throws DatabaseError if PostgreSQL refuses it, ConnectionError if the session is lost. */
   execute({ text, values, types, strings, once, onSent }: Compiled): Promise<Result<Row[]>> {
     const serialized = values.map(serialize);
+    // Otherwise, a statement that is repeated after it has run would write nothing in place of its bytes.
+    if (serialized.some((value) => Buffer.isBuffer(value) && isFreed(value)))
+      throw new Error('A value of the statement was freed.');
     return new Promise((resolve, reject) => {
       const prepared = this.#prepare && !once ? this.#findPrepared(text) : undefined;
       const query = new Execution({ text, values: serialized, types, prepared }, (error, rows) => {
         this.#running -= 1;
-        if (rows !== undefined) return resolve(rows);
+        if (rows !== undefined) {
+          for (const value of serialized) if (Buffer.isBuffer(value)) freeSingleUse(value);
+          return resolve(rows);
+        }
         if (prepared !== undefined && !query.isParsed) this.#prepared.delete(text);
         if (endsSession(error)) this.#isEnding = true;
         reject(withOrigin(ConnectionError.fromDriver(error), strings));
@@ -181,7 +189,7 @@ function nameOf(text: string): string {
 
 /** The parts of `pg` that have no type definitions: the wire connection, and the methods that it calls on a query. */
 type Wire = {
-  stream: { cork(): void; uncork(): void };
+  stream: { writable: boolean; cork(): void; uncork(): void; write(bytes: Uint8Array): void };
   parsedStatements: Record<string, string | undefined>;
   submittedNamedStatements: Record<string, string | undefined>;
   parse(message: { name: string; text: string; types: readonly number[] }): void;
@@ -240,7 +248,9 @@ class Execution extends DriverQuery {
         wire.parse({ name, text, types });
         if (name !== '') wire.submittedNamedStatements[name] = text;
       }
-      wire.bind({ statement: name, values });
+      const parts = bindInParts(name, values);
+      if (parts === undefined) wire.bind({ statement: name, values });
+      else if (wire.stream.writable) for (const part of parts) wire.stream.write(part);
       if (this.#columns === undefined) wire.describe({ type: 'P' });
       wire.execute({});
       wire.sync();

@@ -21,7 +21,7 @@ export function registerErasureRoutes(
     ...{ method: 'POST', path: '/erasures', operationId: 'createErasure', tag },
     summary: 'Erase a user, a document or a source',
     description:
-      'Starts to delete everything that is stored under it: exactly one of `user`, `document` and `source`. The user can no longer act from now on. 409 while an erasure of it is running.',
+      'Starts to delete everything that is stored under it: exactly one of `user`, `document` and `source`. The user can no longer act from now on. 409 while an erasure of it is running. A key with scopes also needs `people` for a user, `knowledge` for the others, and `files` for `files`.',
     body: schema.erasureCreateSchema,
     responses: { 202: erasure },
     handler: async ({ caller, body }) => presentErasure(await erasures.create(caller, body)),
@@ -58,7 +58,7 @@ export function registerErasureRoutes(
     ...{ method: 'GET', path: '/users/:user/export', operationId: 'exportUser', tag },
     summary: 'Export everything about a user',
     description:
-      'A ZIP archive with a file of JSON lines for each kind of thing, and the contents of files. It is written while it is read: an archive without `export.json`, its last file, is incomplete.',
+      'A ZIP archive with a file of JSON lines for each kind of thing, and the contents of files. It is written while it is read: an archive without `export.json`, its last file, is incomplete. A key with scopes must be allowed to read in every area.',
     params: Type.Object({ user: Type.String() }),
     protocol: 'archive',
     audit: 'durable',
@@ -67,7 +67,7 @@ export function registerErasureRoutes(
       const archive = await erasures.export(caller, user);
       reply.headers({ 'content-type': 'application/zip', 'content-disposition': `attachment; filename="${user}.zip"` });
       if (request.method === 'HEAD') return reply.send(Readable.from([]));
-      streams.shares.takeUntilClosed(reply.raw, caller.appId);
+      streams.hold(request, reply, caller.appId);
       return reply.send(archive);
     },
   });

@@ -9,6 +9,7 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError, found } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
+import { readsEverything, requireScope } from '../tenancy/key-scopes.ts';
 import { fieldId, pathId, unknownReference } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import { type erasureCreateSchema, erasuresMax, runningErasuresMax, type SubjectKind, subjectKinds } from './schema.ts';
@@ -28,6 +29,7 @@ export function createErasureService({ db, clock, blobs }: ServiceDeps) {
 
     async create(caller: Caller, input: Static<typeof erasureCreateSchema>): Promise<store.ErasureRow> {
       const { kind, id: subjectId } = readSubject(input);
+      requireDeletion(caller, kind, input.files === true);
       if (!(await store.findSubject(db, caller, kind, subjectId))) throw unknownReference(kind);
       const { appId, sandboxId } = caller;
       const id = newUuid();
@@ -43,6 +45,8 @@ export function createErasureService({ db, clock, blobs }: ServiceDeps) {
 
     /** Everything about a user, as one archive that is read while it is written. */
     async export(caller: Caller, id: string): Promise<Readable> {
+      if (!readsEverything(caller.scopes))
+        throw new AppError('forbidden', 'The scopes of this key do not allow reading everything. It requires read.');
       const user = found(await store.findExportedUser(db, caller, pathId('user', id)));
       const { exportUser } = await import('./export.ts');
       return Readable.from(exportUser({ db, blobs }, user, clock.now()), { objectMode: false });
@@ -83,6 +87,13 @@ function readSubject(input: Static<typeof erasureCreateSchema>): { kind: Subject
     throw new AppError('invalid_parameters', `user, document, source: ${message}`, { fields });
   }
   return { kind, id: fieldId(kind, kind, input[kind] ?? '') };
+}
+
+/** Throws 403 unless the caller may also delete what is erased by itself. */
+function requireDeletion({ scopes }: Caller, kind: SubjectKind, withFiles: boolean): void {
+  const words = { what: `erasing a ${kind}` };
+  requireScope(scopes, { area: kind === 'user' ? 'people' : 'knowledge', reads: false }, words);
+  if (withFiles) requireScope(scopes, { area: 'files', reads: false }, { what: 'erasing files' });
 }
 
 async function requireErasureRoom(tx: Db, scope: Scope): Promise<void> {

@@ -6,6 +6,11 @@ export function isForPerson({ headers }: FastifyRequest): boolean {
   return /\btext\/html\b/.test(headers.accept ?? '');
 }
 
+/** A text for an element or an attribute. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
 /** Sends an error as a page. `title` and `rest` are HTML. */
 export function sendErrorPage(
   reply: FastifyReply,
@@ -22,7 +27,7 @@ export function sendErrorPage(
   </head>
   <body>
     <h1>${title}</h1>
-    <p>${message.replace(/[&<>]/g, (character) => `&#${character.charCodeAt(0)};`)}</p>${rest}
+    <p>${escapeHtml(message)}</p>${rest}
   </body>
 </html>
 `;

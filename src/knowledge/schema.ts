@@ -35,7 +35,7 @@ export const credentialsSchema = strict({
 const credentials = Type.Optional(
   Type.Union([credentialsSchema, Type.Null()], {
     description:
-      'What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too.',
+      'What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them, and so does another `url` or `bucket` that an end user sets. Null clears them too.',
   }),
 );
 

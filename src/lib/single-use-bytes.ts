@@ -19,3 +19,7 @@ export function markSingleUse(bytes: Uint8Array): void {
 export function freeSingleUse(bytes: Uint8Array): void {
   if (singleUse.delete(bytes)) freeBytes(bytes);
 }
+
+export function isFreed({ buffer }: Uint8Array): boolean {
+  return buffer instanceof ArrayBuffer && buffer.detached;
+}

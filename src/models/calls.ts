@@ -3,6 +3,7 @@ import type { PageRequest } from '../http/route/pages.ts';
 import { readTime } from '../http/route/times.ts';
 import { found } from '../lib/errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
+import { readsEverything } from '../tenancy/key-scopes.ts';
 import { fieldId, pathId } from '../tenancy/references.ts';
 import * as store from './call-store.ts';
 import type { CallFilter } from './schema.ts';
@@ -13,8 +14,10 @@ export function createCallRecords(db: Database) {
     listCalls: (caller: Caller, page: PageRequest, filter: CallFilter) =>
       store.listCalls(db, caller, readFilter(filter), page),
 
+    /** A call, with its contents for those who may read what they were made from. */
     async getCall(caller: Caller, id: string): Promise<store.CallRow> {
-      return found(await store.findCall(db, caller, pathId('modelCall', id)));
+      const row = found(await store.findCall(db, caller, pathId('modelCall', id)));
+      return readsEverything(caller.scopes) ? row : { ...row, prompt: null, output: null };
     },
   };
 }

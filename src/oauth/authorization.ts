@@ -14,6 +14,7 @@ import { type PendingRequest, pendingCharactersMax, pendingMs, readPending, wrap
 import { enterPlace, type Place, type PlaceDeps, requireResource } from './place.ts';
 import {
   addParameters,
+  isLocal,
   matchesRedirectUri,
   oauthCodeOf,
   oauthError,
@@ -30,13 +31,16 @@ const codeMs = 120_000;
 const grantsMax = 100;
 const stateCharactersMax = 2_000;
 
+/** Where the browser goes, and why it goes back. Anyone can register an address, unless it is one of the user's machine. */
+type Sent = { to: string; refusal?: { reason: AppError; isLocal: boolean } };
+
 /** How a client asks a user for a grant, and the user decides. */
 type Authorization = {
   /**
    * Returns where the browser goes: the consent page, or back to the client with an error. Throws if the request does
    * not prove where the client is.
    */
-  authorize(key: string, address: string, query: string): Promise<string>;
+  authorize(key: string, address: string, query: string): Promise<Sent>;
   /** What a client asks of the user. */
   show(caller: Caller, text: string): PendingRequest;
   /** Records the user's decision and returns where their browser goes. */
@@ -90,11 +94,12 @@ export function createAuthorization(deps: AuthorizationDeps): Authorization {
       try {
         const request = wrapPending(secrets, readRequest(place, client, given, redirectUri));
         if (request.length > pendingCharactersMax) throw oauthError('invalid_request', 'The request is too long.');
-        return `${baseUrl()}/console/connect?${new URLSearchParams({ key, request }).toString()}`;
+        return { to: `${baseUrl()}/console/connect?${new URLSearchParams({ key, request }).toString()}` };
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         const result = { error: oauthCodeOf(error), error_description: error.message };
-        return respond({ key, redirectUri, ...defined({ state }) }, result);
+        const to = respond({ key, redirectUri, ...defined({ state }) }, result);
+        return { to, refusal: { reason: error, isLocal: isLocal(redirectUri) } };
       }
     },
 

@@ -1,5 +1,6 @@
+import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
-import { isForPerson, sendErrorPage } from '../http/error-page.ts';
+import { escapeHtml, isForPerson, sendErrorPage } from '../http/error-page.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
@@ -76,7 +77,7 @@ function registerServerRoutes(api: Api, oauth: OauthService): void {
     operationId: 'authorizeAssistant',
     tag,
     summary: 'Ask a user to connect an assistant',
-    description: `For browsers: redirects to the consent page of the console, or back to the client with an error. Requires \`response_type=code\`, \`client_id\`, \`redirect_uri\`, \`code_challenge\` and \`code_challenge_method=S256\`; takes \`scope\`, \`state\` and \`resource\`. ${onlyIfOn}`,
+    description: `For browsers: redirects to the consent page of the console, or back to the client with an error; unless the client is on the user’s machine, people first see a page with the error and a link. Requires \`response_type=code\`, \`client_id\`, \`redirect_uri\`, \`code_challenge\` and \`code_challenge_method=S256\`; takes \`scope\`, \`state\` and \`resource\`. ${onlyIfOn}`,
     params,
     uncheckedQuery: true,
     errors,
@@ -84,20 +85,29 @@ function registerServerRoutes(api: Api, oauth: OauthService): void {
     handler: async ({ params: { key }, request, reply }) => {
       const at = request.url.indexOf('?');
       const query = at < 0 ? '' : request.url.slice(at + 1);
-      const to = await oauth.authorize(key, request.ip, query).catch((error: unknown) => {
-        if (!isForPerson(request) || !(error instanceof AppError)) throw error;
+      const isPerson = isForPerson(request);
+      const sent = await oauth.authorize(key, request.ip, query).catch((error: unknown) => {
+        if (!isPerson || !(error instanceof AppError)) throw error;
         request.log.info({ err: error }, 'refused');
         return error;
       });
-      if (to instanceof AppError)
-        return sendErrorPage(
-          reply,
-          { status: oauthErrors.present(to).status, message: to.message },
-          { title: 'The assistant cannot be connected' },
-        );
+      if (sent instanceof AppError) return sendRefusal(reply, sent);
+      const { to, refusal } = sent;
+      // Anyone can register an address. Whoever follows a link to this server goes there only if they want to (RFC 9700, 4.11.2).
+      if (isPerson && refusal?.isLocal === false) return sendRefusal(reply, refusal.reason, to);
       return reply.redirect(to, 302);
     },
   });
+}
+
+/** Shows a person why the request was refused, with a link to the client if its address is known. */
+function sendRefusal(reply: FastifyReply, reason: AppError, to?: string): FastifyReply {
+  const back = to === undefined ? '' : `<p><a href="${escapeHtml(to)}">Back to ${escapeHtml(new URL(to).host)}</a></p>`;
+  return sendErrorPage(
+    reply,
+    { status: oauthErrors.present(reason).status, message: reason.message },
+    { title: 'The assistant cannot be connected', rest: back && `\n    ${back}` },
+  );
 }
 
 function registerTokenRoutes(api: Api, oauth: OauthService): void {

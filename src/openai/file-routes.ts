@@ -12,7 +12,7 @@ import type { Knowledge } from '../knowledge/domain.ts';
 import { notFound } from '../lib/errors.ts';
 import { nativeId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
-import type { Caller } from '../tenancy/caller.ts';
+import { hasScope } from '../tenancy/key-scopes.ts';
 import { organization, readOrganization, common as shared } from './common.ts';
 import { fileId, presentFile, presentList } from './present.ts';
 import { readCursors } from './request.ts';
@@ -109,7 +109,8 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     handler: async ({ caller, params: { file: given } }) => {
       const id = nativeId(given);
       const file = await files.getForDelete(caller, id);
-      if (mayChangeKnowledge(caller)) await knowledge.attachments.detachEverywhere(caller, id);
+      // Scopes that cover only files must not change vector stores.
+      if (hasScope(caller.scopes, 'knowledge', false)) await knowledge.attachments.detachEverywhere(caller, id);
       await files.delete(caller, id);
       return { id: fileId(file.id), object: 'file' as const, deleted: true as const };
     },
@@ -148,8 +149,3 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
 }
 
 const asItIs = (body: AsyncIterable<Uint8Array>) => body;
-
-/** A key whose scopes cover only files must not change vector stores. */
-function mayChangeKnowledge(caller: Caller): boolean {
-  return caller.kind !== 'server' || caller.scopes === undefined || caller.scopes.includes('knowledge');
-}

@@ -59,3 +59,8 @@ export function requireScope(
     `The scopes of ${holder} do not allow ${what}. It requires ${area}${reads ? ` or ${area}:read` : ''}.`,
   );
 }
+
+/** Whether the scopes allow reading in every area: what shows things of all of them needs that. */
+export function readsEverything(scopes: readonly KeyScope[] | undefined): boolean {
+  return keyAreas.every((area) => hasScope(scopes, area, true));
+}

@@ -12,7 +12,7 @@ import { pathId } from '../tenancy/references.ts';
 import { requireRoom } from '../tenancy/room.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { generateWebhookSecret } from '../tenancy/signed-messages.ts';
-import { getWebhook } from './find.ts';
+import { getForChange } from './find.ts';
 import type { webhookCreateSchema, webhookUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
 import { findUnknownEvents } from './warnings.ts';
@@ -23,7 +23,7 @@ export type ChangeDeps = {
   secrets: Secrets;
   fetcher: Pick<Fetcher, 'check'>;
   programs: {
-    /** The ids of automations whose runs a program executes. */
+    /** The ids of automations whose runs a program executes. Throws 403 unless the caller may execute them. */
     check(caller: Caller, names: readonly string[]): Promise<string[]>;
     /** Wakes the function of a webhook for all runs that wait for it. */
     restart(tx: Db, host: Pick<store.WebhookRow, 'appId' | 'id' | 'automations'>): Promise<void>;
@@ -64,7 +64,7 @@ export function createWebhookChanges({ db, clock, secrets, fetcher, programs }: 
     async update(caller: Caller, id: string, change: Static<typeof webhookUpdateSchema>) {
       if (change.url !== undefined) requireSafeUrl(fetcher, 'url', change.url);
       checkLookupKey(caller, change.lookup_key);
-      const { automations: isHost } = await getWebhook(db, caller, id);
+      const { automations: isHost } = await getForChange(db, caller, id);
       const wrong = isHost === null ? 'automations' : 'events';
       if (change[wrong] !== undefined)
         throw invalidField(wrong, 'cannot be given to a webhook that was created without');

@@ -6,7 +6,7 @@ import { pathId } from '../tenancy/references.ts';
 import { generateWebhookSecret } from '../tenancy/signed-messages.ts';
 import { type ChangeDeps, createWebhookChanges } from './change.ts';
 import { createDeliveries, type DeliveryDeps } from './deliveries.ts';
-import { getWebhook, keyOf } from './find.ts';
+import { getForChange, getWebhook, keyOf } from './find.ts';
 import { secretOverlapSecondsDefault, type webhookListQuery } from './schema.ts';
 import * as store from './store.ts';
 
@@ -33,6 +33,7 @@ export function createWebhookService(deps: ChangeDeps & DeliveryDeps) {
 
     /** Resumes deliveries, including those of events of the pause, and wakes a function for all runs that wait. */
     async resume(caller: Caller, id: string): Promise<store.WebhookRow> {
+      await getForChange(db, caller, id);
       return db.begin(async (tx) => {
         const row = found(await store.setWebhookStatus(tx, caller, pathId('webhook', id), 'active', clock.now()));
         await deliver(tx, keyOf(row));
@@ -43,6 +44,7 @@ export function createWebhookService(deps: ChangeDeps & DeliveryDeps) {
 
     /** Returns the row and its new secret, which is shown only here. */
     async rotate(caller: Caller, id: string, overlapSeconds = secretOverlapSecondsDefault) {
+      await getForChange(db, caller, id);
       const plainSecret = generateWebhookSecret();
       const now = clock.now();
       const next = {

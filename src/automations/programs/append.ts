@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Database } from '../../db/database.ts';
-import type { Wait } from '../../http/streams/change-waits.ts';
+import type { WaitReader } from '../../http/streams/change-waits.ts';
 import { type StreamHub, topicOf } from '../../http/streams/sse.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AppError, invalidField } from '../../lib/errors.ts';
@@ -69,19 +69,13 @@ export function createAppending(deps: AppendDeps) {
 
   return {
     /** Writes a batch of a worker. An empty one renews the claim, and may wait for what the server adds. */
-    async append(
-      run: runStore.RunRow,
-      claim: string | undefined,
-      batch: Batch,
-      onOpen: (wait: Wait) => void,
-    ): Promise<Appended> {
+    async append(run: runStore.RunRow, claim: string | undefined, batch: Batch, reader: WaitReader): Promise<Appended> {
       const waitSeconds = batch.wait_seconds ?? 0;
       if (waitSeconds === 0) return append(run, claim, batch);
       if (batch.entries.length > 0 || batch.release !== undefined)
         throw invalidField('wait_seconds', 'is only for a request without entries and release');
-      const wait = streams.waits.open(run.appId, [topicOf('run', run.appId, run.id)]);
+      const wait = streams.waits.open(run.appId, [topicOf('run', run.appId, run.id)], reader);
       try {
-        onOpen(wait);
         const endMs = performance.now() + waitSeconds * 1_000;
         for (;;) {
           const appended = await append(run, claim, batch);

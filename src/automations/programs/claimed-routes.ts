@@ -4,7 +4,7 @@ import { bodyBudgets } from '../../http/body/budgets.ts';
 import { iso } from '../../http/route/present.ts';
 import { type Api, ref } from '../../http/route/route.ts';
 import { formatId } from '../../lib/ids.ts';
-import { endWithReader, presentAppended, presentPage } from './present.ts';
+import { presentAppended, presentPage, readerOf } from './present.ts';
 import { appendClaimedSchema, appendedWorkSchema, claimedJournalSchema, readClaimedSchema } from './schema.ts';
 import type { ProgramService } from './service.ts';
 import type { ProgramWakes } from './wakes.ts';
@@ -51,7 +51,7 @@ export function registerClaimedRoutes(
     operationId: 'appendClaimedRun',
     summary: 'Write what a function did in the run that it was woken for',
     description:
-      'Like `POST /automation_runs/{run}/entries`, with the claim as the credential, until it expires or is released.',
+      'Like `POST /automation_runs/{run}/entries`, with the claim as the credential, until it expires or is released, or its webhook is deleted.',
     idempotency: 'credential',
     body: appendClaimedSchema,
     budget: bodyBudgets.graph,
@@ -59,7 +59,7 @@ export function registerClaimedRoutes(
     async handler({ request, body, reply }) {
       const { run, claim } = await wakes.open(request.headers.authorization);
       await programs.requireOpen(run, claim);
-      return presentAppended(await programs.append(run, claim, body, endWithReader(reply.raw)));
+      return presentAppended(await programs.append(run, claim, body, readerOf(request, reply)));
     },
   });
 }

@@ -1,5 +1,5 @@
 import type { Database } from '../../db/database.ts';
-import type { Wait } from '../../http/streams/change-waits.ts';
+import type { WaitReader } from '../../http/streams/change-waits.ts';
 import { type StreamHub, topicOf } from '../../http/streams/sse.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { found } from '../../lib/errors.ts';
@@ -71,22 +71,17 @@ export function createClaiming(deps: ClaimingDeps) {
   }
 
   return {
-    /** Claims a run, and waits for one for up to `waitSeconds`. Undefined if there is none, or the reader is gone. */
-    async claim(
-      caller: Caller,
-      input: Claim,
-      waitSeconds: number,
-      onOpen: (wait: Wait) => void,
-    ): Promise<Claimed | undefined> {
+    /** Claims a run, and waits for one for up to `waitSeconds`. Undefined if there is none, or the wait has ended. */
+    async claim(caller: Caller, input: Claim, waitSeconds: number, reader: WaitReader): Promise<Claimed | undefined> {
       const ids = await findAutomations(caller, input.automations);
       const { appId } = caller;
       if (waitSeconds === 0) return tryClaim(appId, ids, input);
       const wait = streams.waits.open(
         appId,
         ids.map((id) => topicOf(readyTopic, appId, id)),
+        reader,
       );
       try {
-        onOpen(wait);
         const endMs = performance.now() + waitSeconds * 1_000;
         for (;;) {
           if (wait.hasEnded) return undefined;

@@ -1,5 +1,6 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { iso } from '../../http/route/present.ts';
-import type { Wait } from '../../http/streams/change-waits.ts';
+import type { WaitReader } from '../../http/streams/change-waits.ts';
 import { presentEntry } from '../present.ts';
 import type { Appended } from './append.ts';
 import type { PageRow } from './pages.ts';
@@ -24,7 +25,8 @@ function presentEntries(entries: readonly PageRow[]) {
   return entries.map((entry) => presentEntry(entry, false));
 }
 
-/** Ends a wait when its reader closes the connection, so that no run is claimed for it. */
-export function endWithReader(response: { once(event: 'close', listener: () => void): unknown }): (wait: Wait) => void {
-  return (wait) => response.once('close', () => wait.end());
+/** Who waits for a run. A wait ends when they close the connection, so that no run is claimed for them. */
+export function readerOf({ identity, credential }: FastifyRequest, { raw }: FastifyReply): WaitReader {
+  // A claim, which is a credential for one run, is checked whenever it is used.
+  return { identity: identity ?? { kind: 'anonymous' }, credential, onGone: (end) => raw.once('close', end) };
 }

@@ -5,7 +5,7 @@ import { iso } from '../../http/route/present.ts';
 import { type Api, ref } from '../../http/route/route.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
 import { presentRun } from '../present.ts';
-import { endWithReader, presentAppended, presentPage } from './present.ts';
+import { presentAppended, presentPage, readerOf } from './present.ts';
 import {
   appendedWorkSchema,
   appendWorkSchema,
@@ -32,9 +32,9 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
       'For a worker that executes workflows in code. Returns the run that has been ready for longest, with its journal; 204 if none is ready within `wait_seconds`. A run is ready when it is new, when what it waited for has happened, and when the claim on it has expired.',
     body: workClaimSchema,
     responses: { 200: ref(claimedWorkSchema), 204: null },
-    async handler({ caller, body, reply }) {
+    async handler({ caller, body, request, reply }) {
       const { wait_seconds: seconds = 0, ...claim } = body;
-      const claimed = await programs.claim(caller, claim, seconds, endWithReader(reply.raw));
+      const claimed = await programs.claim(caller, claim, seconds, readerOf(request, reply));
       if (claimed !== undefined)
         return {
           run: presentRun(claimed.run),
@@ -77,10 +77,10 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
     body: appendWorkSchema,
     budget: bodyBudgets.graph,
     responses: { 200: ref(appendedWorkSchema) },
-    async handler({ caller, params: given, body, reply }) {
+    async handler({ caller, params: given, body, request, reply }) {
       const run = await programs.getRun(caller, given.automation_run);
       const { claim, ...batch } = body;
-      return presentAppended(await programs.append(run, parseId('claim', claim), batch, endWithReader(reply.raw)));
+      return presentAppended(await programs.append(run, parseId('claim', claim), batch, readerOf(request, reply)));
     },
   });
 }

@@ -20,6 +20,14 @@ export async function findRunsToWake(
     order by w.ready_at, w.run_id limit ${count}`;
 }
 
+/** Whether the webhook whose function has the run is there and wakes it for this automation. */
+export async function isHosted(db: Db, appId: string, runId: string): Promise<boolean> {
+  const { count } = await db`
+    select from automation_program_work w join webhooks h on h.app_id = w.app_id and h.id = w.woken_by
+    where w.app_id = ${appId} and w.run_id = ${runId} and w.automation_id = any(h.automations)`;
+  return count > 0;
+}
+
 /** The runs that functions of a webhook hold now. */
 export async function countWoken(db: Db, app: { appId: string }, webhookId: string, now: Date): Promise<number> {
   const [row] = await db<[{ total: number }]>`

@@ -6,12 +6,13 @@ import type { Clock } from '../../lib/clock.ts';
 import { AppError, invalidField } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
+import { requireScope } from '../../tenancy/key-scopes.ts';
 import { unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { readSignedIds, writeSignedIds } from '../../tenancy/signed-ids.ts';
 import { findDefinition } from '../definitions/find.ts';
 import * as runStore from '../runs/store.ts';
-import { claimRun } from './claims.ts';
+import { claimLost, claimRun } from './claims.ts';
 import type { ProgramChange, ProgramJournal } from './journal.ts';
 import { programLimits } from './schema.ts';
 import * as store from './wake-store.ts';
@@ -118,6 +119,8 @@ export function createProgramWakes(deps: WakeDeps) {
   return {
     /** The automations with these ids or lookup keys. Throws 422 unless a program executes the runs of each. */
     async check(caller: Caller, names: readonly string[]): Promise<string[]> {
+      // What is sent to a function lets its receiver execute runs.
+      requireScope(caller.scopes, { area: 'automations', reads: false }, { what: 'waking a function for runs' });
       const ids = new Set<string>();
       for (const [index, name] of names.entries()) {
         const found = await findDefinition(db, caller, name);
@@ -150,11 +153,12 @@ export function createProgramWakes(deps: WakeDeps) {
 
     read,
 
-    /** The run of a token. */
+    /** The run of a token. A claim ends with the webhook whose function got it. */
     async open(authorization: string | undefined): Promise<{ run: runStore.RunRow; claim: string }> {
       const { appId, runId, claim } = read(authorization);
-      const run = await runStore.findRun(db, appId, runId);
+      const [run, isHosted] = await Promise.all([runStore.findRun(db, appId, runId), store.isHosted(db, appId, runId)]);
       if (run === undefined) throw new AppError('invalid_credentials', 'The claim is not valid.');
+      if (!isHosted) throw claimLost();
       return { run, claim };
     },
 

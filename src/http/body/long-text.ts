@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppError, invalidField } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
+import { freeBytes } from '../../lib/single-use-bytes.ts';
 import { turns } from '../limits/turns.ts';
 import { parseJson, parseScanned, scanInSteps } from './json.ts';
 import { TextMemory } from './text-memory.ts';
@@ -97,9 +98,12 @@ export class LongTextReader {
   async end(valuesMax: number, left: RegExp | undefined, app: string): Promise<unknown> {
     if (this.#string !== undefined) throw notJson();
     const bytes = Buffer.concat(this.#kept);
+    for (const piece of this.#kept) freeBytes(piece);
     if (bytes.length === 0) return undefined;
     const value = await parseInTurns(bytes, valuesMax, app);
-    if (this.#texts.length === 0 && !bytes.includes(marker)) return value;
+    const isWhole = this.#texts.length === 0 && !bytes.includes(marker);
+    freeBytes(bytes);
+    if (isWhole) return value;
     const holder = { value };
     const found: FoundText[] = [];
     this.#find(holder, [], found);

@@ -1,5 +1,10 @@
 import { callAfter } from '../../lib/clock.ts';
+import type { CredentialFacts } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
+import type { EndsWithReader } from './stream.ts';
+
+/** Who waits: with which credential, and how to learn that they are gone. */
+export type WaitReader = CredentialFacts & { onGone(end: () => void): void };
 
 /**
  * Requests that wait until a resource changes, then read it. They hold no connection to the database meanwhile. Each app has
@@ -8,16 +13,23 @@ import type { AppShares } from '../limits/app-shares.ts';
 export class ChangeWaits {
   readonly #shares: AppShares;
   readonly #waits = new Map<string, Set<Wait>>();
+  readonly #open = new Set<Wait>();
   #closed = false;
 
   constructor(shares: AppShares) {
     this.#shares = shares;
   }
 
+  /** The waits that have not ended. */
+  list(): Wait[] {
+    return [...this.#open];
+  }
+
   /** Starts to listen, so that no change is missed between a look and the wait for the next. 429 over the app's share. */
-  open(appId: string, topics: readonly string[]): Wait {
+  open(appId: string, topics: readonly string[], reader: WaitReader): Wait {
     if (!this.#closed) this.#shares.take(appId);
-    const wait = new Wait(() => {
+    const wait = new Wait(reader, () => {
+      this.#open.delete(wait);
       for (const topic of topics) {
         const waits = this.#waits.get(topic);
         waits?.delete(wait);
@@ -26,6 +38,8 @@ export class ChangeWaits {
       if (held) this.#shares.release(appId);
     });
     const held = !this.#closed;
+    this.#open.add(wait);
+    reader.onGone(() => wait.end());
     for (const topic of topics) {
       const waits = this.#waits.get(topic);
       if (waits) waits.add(wait);
@@ -47,22 +61,26 @@ export class ChangeWaits {
   /** Ends every wait: the process stops. */
   close(): void {
     this.#closed = true;
-    for (const waits of [...this.#waits.values()]) for (const wait of [...waits]) wait.end();
+    for (const wait of this.list()) wait.end();
   }
 }
 
-export class Wait {
+class Wait implements EndsWithReader {
+  readonly identity: CredentialFacts['identity'];
+  readonly credential: CredentialFacts['credential'];
   readonly #onClose: () => void;
   #isChanged = false;
   #isOpen = true;
   #hasEnded = false;
   #wake: () => void = () => {};
 
-  constructor(onClose: () => void) {
+  constructor({ identity, credential }: CredentialFacts, onClose: () => void) {
+    this.identity = identity;
+    this.credential = credential;
     this.#onClose = onClose;
   }
 
-  /** Whether to stop waiting: the process stops, or the reader is gone. */
+  /** Whether to stop waiting: the process stops, the reader is gone, or their credential has ended. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }

@@ -2,7 +2,7 @@ import type { UserCaller } from '../../tenancy/caller.ts';
 import type { StreamHubOptions } from './hub-options.ts';
 import type { LogSource } from './log-stream.ts';
 import { rightsOf, userName } from './readers.ts';
-import type { Stream, StreamSource, Topic } from './stream.ts';
+import type { EndsWithReader, Stream, StreamSource, Topic } from './stream.ts';
 
 /** The open streams, which their hub changes. */
 type OpenStreams = {
@@ -11,9 +11,11 @@ type OpenStreams = {
   sources: ReadonlyMap<string, StreamSource | LogSource>;
   /** Ends a stream for good. */
   end(stream: Stream): void;
+  /** What is open besides streams. */
+  listOthers(): EndsWithReader[];
 };
 
-/** Finds the streams whose readers may no longer read them. */
+/** Finds the streams, and what else is open, whose readers may no longer read them. */
 export class ReaderChecks {
   readonly #options: Pick<StreamHubOptions, 'findEnded' | 'loadUsers' | 'log'>;
   readonly #open: OpenStreams;
@@ -24,13 +26,16 @@ export class ReaderChecks {
     this.#open = open;
   }
 
-  /** Ends the streams of readers whose credential has ended, or who may no longer see the resource, or if it is gone. */
+  /** Ends what readers have open whose credential has ended, and streams of what they may no longer see or is gone. */
   async endRevoked(): Promise<void> {
     const { findEnded, log } = this.#options;
-    if (findEnded === undefined || this.#checking || this.#open.streams.size === 0) return;
+    const readers = [...this.#open.streams, ...this.#open.listOthers()];
+    if (findEnded === undefined || this.#checking || readers.length === 0) return;
     this.#checking = true;
     try {
-      for (const stream of await findEnded([...this.#open.streams])) this.#open.end(stream);
+      for (const ended of await findEnded(readers))
+        if ('end' in ended) ended.end();
+        else this.#open.end(ended);
       await this.#endGone();
       await this.#endHidden();
       await this.#endHiddenWork();

@@ -10,7 +10,7 @@ import type { StreamHubOptions } from './hub-options.ts';
 import { type Log, type LogEntry, type LogSource, notAPosition, sendLog } from './log-stream.ts';
 import { ReaderChecks } from './reader-checks.ts';
 import { userName } from './readers.ts';
-import type { Stream, StreamSource, Topic } from './stream.ts';
+import type { EndsWithReader, Stream, StreamSource, Topic } from './stream.ts';
 import { UnreadBytes } from './unread-bytes.ts';
 import { type Snapshot, updatesFor } from './versions.ts';
 import { endings, type ServerEvent, streamHeaders, WorkStream } from './work-stream.ts';
@@ -51,7 +51,7 @@ type Opened = Pick<Stream, 'appId' | 'topic' | 'kind' | 'id' | 'version' | 'acce
 
 export class StreamHub {
   readonly #options: StreamHubOptions;
-  /** The places of open streams, which long responses of other kinds take too. */
+  /** The places of open streams, which long responses of other kinds take too (`hold`). */
   readonly shares: AppShares;
   /** Requests that wait for a change without a stream. */
   readonly waits: ChangeWaits;
@@ -68,6 +68,8 @@ export class StreamHub {
   /** Open streams, oldest first, and the timer that ends the oldest. */
   readonly #byAge = new Set<Stream>();
   #ageTimer: NodeJS.Timeout | undefined;
+  /** Long responses that are no streams. */
+  readonly #held = new Set<EndsWithReader>();
   readonly #readers: ReaderChecks;
   #readersTimer: NodeJS.Timeout | undefined;
   #unlisten: (() => Promise<void>) | undefined;
@@ -79,6 +81,7 @@ export class StreamHub {
     this.#readers = new ReaderChecks(options, {
       ...{ streams: this.#byAge, topics: this.#topics, sources: this.#sources },
       end: (stream) => this.#end(stream),
+      listOthers: () => [...this.waits.list(), ...this.#held],
     });
     this.#unread = new UnreadBytes({
       memory: options.budget.unread,
@@ -110,7 +113,7 @@ export class StreamHub {
     this.#readersTimer.unref();
   }
 
-  /** Ends the streams of readers who may no longer read them. */
+  /** Ends what readers have open who may no longer read it. */
   endRevoked(): Promise<void> {
     return this.#readers.endRevoked();
   }
@@ -196,6 +199,15 @@ export class StreamHub {
     const work = new WorkStream(reply, stream.outlet, describe);
     stream.work = work;
     return work;
+  }
+
+  /** Takes the place of a stream for a long response of another kind, which breaks off with the reader's credential. */
+  hold({ identity, credential }: FastifyRequest, { raw }: FastifyReply, appId: string): void {
+    this.shares.takeUntilClosed(raw, appId);
+    if (raw.closed) return;
+    const held = { identity, credential, end: () => void raw.destroy() };
+    this.#held.add(held);
+    raw.once('close', () => this.#held.delete(held));
   }
 
   #add(request: FastifyRequest, response: ServerResponse, opened: Opened, onReady: () => void): Stream {

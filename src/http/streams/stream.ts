@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Identified } from '../../tenancy/credential.ts';
+import type { CredentialFacts, Identified } from '../../tenancy/credential.ts';
 import type { LogEntry, Sight } from './log-stream.ts';
 import type { Outlet } from './unread-bytes.ts';
 import type { Snapshot } from './versions.ts';
@@ -30,6 +30,9 @@ export type Stream = Identified & {
   /** Present if the stream shows the work of one request instead of a resource. */
   work?: WorkStream;
 };
+
+/** What else is open for a reader, and must end with their credential. */
+export type EndsWithReader = CredentialFacts & { end(): void };
 
 /** A resource that is streamed, and its open streams. */
 export type Topic = { kind: string; appId: string; id: string; streams: Set<Stream> };

@@ -10,7 +10,7 @@ import { findCreatableKind } from '../kinds/index.ts';
 import type { UrlCheck } from '../kinds/payload.ts';
 import type { sourceUpdateSchema } from '../schema.ts';
 import { checkConfiguration, dueAt } from './configuration.ts';
-import { nextCredentials } from './credentials.ts';
+import { keepsCredentials, nextCredentials } from './credentials.ts';
 import { getForChange } from './find.ts';
 import * as store from './store.ts';
 
@@ -41,7 +41,8 @@ export function createSourceChanges({ db, clock, secrets, checkUrl, embedding }:
       const nextPayload = payload ?? source.payload;
       const nextPullAt = unchanged ? source.nextPullAt : dueAt(source.type, state, nextPayload, clock.now());
       const kind = findCreatableKind(source.type);
-      const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, source);
+      const kept = keepsCredentials(caller, source.payload, nextPayload) ? source : undefined;
+      const credentials = nextCredentials(secrets, kind, nextPayload, change.credentials, kept);
       const { embedder, version_retention_days: versionRetentionDays } = change;
       const next = {
         ...{ payload, metadata, lookupKey, nextPullAt, versionRetentionDays, ...credentials },

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { invalidField } from '../../lib/errors.ts';
+import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import { requireHeaderToken } from '../../tenancy/header-token.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import type { SourceKind } from '../kinds/kind.ts';
@@ -32,6 +33,14 @@ export function nextCredentials(
   requireHeaderToken('credentials.token', given.token);
   if (origin === undefined) throw invalidField('credentials', 'need the address in the payload that they are for');
   return { credentials: secrets.wrap(Buffer.from(JSON.stringify(given))), credentialsFor: origin };
+}
+
+/**
+ * Whether a change leaves the credentials with what they were stored for. An end user who may change a source need not be
+ * the one who knows them: with another repository or bucket of the same host, they would open what was not meant.
+ */
+export function keepsCredentials(caller: Caller, before: Payload | null, after: Payload | null): boolean {
+  return canSeeWholeApp(caller) || (before?.url === after?.url && before?.bucket === after?.bucket);
 }
 
 /** The credentials of a pull; empty if there are none for the address that it uses. */

@@ -211,6 +211,32 @@ test('a claim is a credential for its run alone, until it ends', async () => {
   assert.deepEqual([ended.status, ended.result], ['completed', 5]);
 });
 
+test('a claim ends when its webhook is deleted, or no longer names the automation', async () => {
+  const other = await program();
+  for (const [path, end] of [
+    ['/deleted', (id: string) => webhooks.api('DELETE', `/webhooks/${id}`)],
+    ['/renamed', (id: string) => webhooks.api('PATCH', `/webhooks/${id}`, { automations: [other.id] })],
+  ] as const) {
+    const { id, webhook, offers } = await listen(path);
+    const { id: run } = await client.invoke(id);
+    const [offer] = await offers(1);
+    const claim = offer?.claim ?? '';
+    const batch = { after_sequence: 1, entries: [started('a')] };
+    assert.equal((await claimed(claim, 'entries', batch)).status, 200);
+    assert.ok((await end(webhook.id)).status < 300);
+    for (const [part, body] of [
+      ['entries', { after_sequence: 2, entries: [completed('a', 1)] }],
+      ['entries', { after_sequence: 2, entries: [] }],
+      ['journal', {}],
+    ] as const) {
+      const refused = await claimed(claim, part, body);
+      assert.deepEqual([refused.status, refused.body.error?.code], [409, 'claim_lost'], `${path} ${part}`);
+    }
+    assert.equal((await client.journal(run)).length, 2, 'nothing was written');
+    if (path === '/renamed') await webhooks.api('DELETE', `/webhooks/${webhook.id}`);
+  }
+});
+
 test('a function that does nothing is woken again with another claim, after growing pauses, and the webhook shows it', async () => {
   const { id, offers, webhook } = await listen('/idle');
   await client.invoke(id);

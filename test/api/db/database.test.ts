@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { runForApp } from '../../../src/db/app-lane.ts';
+import { joinBytes } from '../../../src/db/bytes.ts';
 import { type Database, type Db, openDatabase, type Transaction } from '../../../src/db/database.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import fc from '../../support/fast-check.ts';
@@ -76,6 +77,27 @@ test('values are returned as they were written', async () => {
     }),
     { numRuns: 200 },
   );
+});
+
+test('bytes of any size are written as they are, beside other values and without a prepared statement too', async () => {
+  for (const prepare of [true, false]) {
+    const one = open(1, { prepare });
+    for (const size of [0, 1, 16_383, 16_384, 100_000, 1_000_000]) {
+      const [first, second] = [Buffer.alloc(size, 'ab'), Buffer.alloc(20_000, size)];
+      const [back] = await one`select ${'é'}::text as text, ${first}::bytea as first, ${null}::text as nothing,
+        ${second}::bytea as second, ${size}::integer as size`;
+      assert.deepEqual({ ...back }, { text: 'é', first, nothing: null, second, size });
+    }
+  }
+});
+
+test('bytes joined for a statement are freed when it has run, and a later run fails instead of writing nothing', async () => {
+  const { all } = joinBytes([Buffer.alloc(50_000, 1), Buffer.alloc(50_000, 2)]);
+  await assert.rejects(db`select length(${all}::bytea) / ${0}::integer`.then(), /division by zero/);
+  assert.equal(all.length, 100_000, 'a statement that failed may be repeated');
+  assert.deepEqual(plain(await db`select length(${all}::bytea) as length`), [{ length: 100_000 }]);
+  assert.equal(all.length, 0);
+  await assert.rejects(db`select length(${all}::bytea) as length`.then(), /freed/);
 });
 
 test('columns are camelCase, nothing is null, and a statement returns how many rows it changed', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { get } from 'node:http';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { after, test } from 'node:test';
 import { unzipSync } from 'fflate';
 import { Quarry } from '../../../clients/typescript/src/index.ts';
@@ -195,4 +196,23 @@ test('an archive takes a place among the streams of the app until its reader lea
   assert.equal(shares.taken, before + 1);
   reading.on('error', () => undefined).destroy();
   await until(() => shares.taken === before);
+
+  // It ends with the credential of its reader, too.
+  const made = await server.api<{ id: string; full_key: string }>('POST', '/api/v1/keys', {
+    ...{ key, body: { type: 'secret' } },
+  });
+  const cut = get(url, { headers: { 'x-api-key': made.body.full_key } });
+  const [response] = (await once(cut, 'response')) as [IncomingMessage];
+  assert.equal((await server.api('DELETE', `/api/v1/keys/${made.body.id}`, { key })).status, 204);
+  // A check that has begun before may be in progress.
+  for (let checks = 0; checks < 50 && shares.taken > before; checks++) {
+    await server.services.streams.endRevoked();
+    await server.db`select 1`;
+  }
+  assert.equal(shares.taken, before);
+  const chunks: Buffer[] = [];
+  await assert.rejects(async () => {
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+  });
+  assert.ok(!Buffer.concat(chunks).includes('export.json'));
 });

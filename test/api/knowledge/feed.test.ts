@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { type SiteResponse, startSite } from '../../support/fixture-site.ts';
@@ -221,6 +222,27 @@ test('credentials are sent to their host alone, never shown, and cleared by anot
     );
     assert.deepEqual([refused.status, refused.body.error.fields[0]?.field], [422, field], refused.text);
   }
+});
+
+test('an end user who changes what a source reads at a host does not get the credentials for it', async () => {
+  const seen: string[] = [];
+  const answer = (name: string) => (request: IncomingMessage, response: ServerResponse) => {
+    seen.push(`${name} ${request.headers.authorization ?? 'none'}`);
+    response.end(rss([item('1', name, 'Text.')]));
+  };
+  const site = await serve({ '/meant': answer('meant'), '/other': answer('other') });
+  const own = knowledgeOf(server, { token: world.member.token });
+  const source = await createFeed(`${site.origin}/meant`, {}, { credentials: { token: 'of-an-admin' } });
+  type Shown = { has_credentials: boolean; payload: { url: string } };
+  const change = (payload: Json) => own.send<Shown>('PATCH', `/knowledge_sources/${source}`, { payload });
+  const kept = await change({ url: `${site.origin}/meant`, language: 'german' });
+  assert.deepEqual([kept.status, kept.body.has_credentials], [200, true], kept.text);
+  await own.ingest(source, { pull: true });
+  const moved = await change({ url: `${site.origin}/other` });
+  assert.deepEqual([moved.status, moved.body.has_credentials], [200, false], moved.text);
+  await own.ingest(source, { pull: true });
+  assert.equal((await change({ url: `${site.origin}/meant` })).body.has_credentials, false);
+  assert.deepEqual(seen, ['meant Bearer of-an-admin', 'other none']);
 });
 
 test('a post to the inbound URL of a feed starts a pull', async () => {

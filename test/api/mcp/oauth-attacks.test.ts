@@ -182,6 +182,32 @@ test('requests that are wrong in any other way return to the client with the rea
   }
 });
 
+test('no link to this server sends a person to an address that somebody registered, unless they want to go there', async () => {
+  waitForTurns();
+  const accept = { accept: 'text/html,application/xhtml+xml' };
+  const odd = `https://evil.example/"><script>alert(1)</script>?a='`;
+  const evil = await flow.register({ redirect_uris: [web, odd] });
+  for (const [redirect, host] of [
+    [web, 'assistant.example'],
+    [odd, 'evil.example'],
+  ] as const) {
+    const query = flow.parameters(evil, { redirect_uri: redirect, response_type: 'token' });
+    const page = await flow.authorize(query, accept);
+    assert.deepEqual([page.status, page.headers.get('location')], [400, null], redirect);
+    assert.match(page.headers.get('content-type') ?? '', /^text\/html/);
+    assert.match(page.text, /response_type must be code/);
+    assert.ok(page.text.includes(`>Back to ${host}</a>`), page.text);
+    assert.ok(!page.text.includes('<script'), page.text);
+    const [, link = ''] = /<a href="([^"]*)">/.exec(page.text) ?? [];
+    const to = new URL(link.replace(/&#(\d+);/g, (_, code: string) => String.fromCharCode(Number(code))));
+    assert.deepEqual([to.host, to.searchParams.get('error')], [host, 'unsupported_response_type']);
+  }
+  const local = await flow.authorize(flow.parameters(clientId, { response_type: 'token' }), accept);
+  assert.deepEqual([local.status, new URL(local.headers.get('location') ?? 'none:').host], [302, '127.0.0.1:4999']);
+  const right = await flow.authorize(flow.parameters(clientId, { redirect_uri: web }), accept);
+  assert.match(right.headers.get('location') ?? '', /\/console\/connect\?/);
+});
+
 test('a repeated parameter is refused, at every endpoint', async () => {
   waitForTurns();
   const query = flow.parameters(clientId);

@@ -104,6 +104,18 @@ test('records keep contents only if the operator wants it, without secrets, and 
     assert.match(prompt, /"Say /);
     assert.match(output, /^The word is /);
     assert.ok(!shown.text.includes('swordfish') && !listed.text.includes('The word'));
+    // Contents come from every area, so a key with scopes reads them only if it may read everything.
+    for (const [scopes, shows] of [
+      [['app'], false],
+      [['app:read', 'automations'], false],
+      [['read'], true],
+    ] as const) {
+      const body = { type: 'secret', scopes };
+      const made = await server.api<{ full_key: string }>('POST', '/api/v1/keys', { key: app.secretKey, body });
+      const path = `/api/v1/model_calls/${listed.body.data[0]?.id}`;
+      const seen = await server.api<Record<string, unknown>>('GET', path, { key: made.body.full_key });
+      assert.deepEqual([seen.status, 'prompt' in seen.body, 'output' in seen.body], [200, shows, shows], `${scopes}`);
+    }
     // In a call of a tool, a secret is text within JSON within JSON.
     const key = 'a "swordfish"\nof two swordfish';
     await client.call('PUT', '/secrets/KEY', { value: key });

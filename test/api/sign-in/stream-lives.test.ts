@@ -8,9 +8,11 @@ import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
+import { programOf } from '../../support/programs.ts';
 import { startTestServer } from '../../support/server.ts';
 import { startWatch } from '../../support/speed.ts';
 import { startIssuer } from '../../support/token-issuer.ts';
+import { until } from '../../support/until.ts';
 
 /*
  * An open event stream ends with what a new request would need: the credential, its time, its issuer, and the reader's
@@ -269,6 +271,29 @@ test('an open stream ends with each change after which a new request is refused,
     endless.closeAllConnections();
     endless.close();
   }
+});
+
+test('a request that waits for a run ends with its credential, and gets no run that is ready afterwards', async () => {
+  const client = new AutomationsClient(server, app);
+  const { id } = await client.createAutomation({ workflow: programOf('waited-for') });
+  const made = await api<{ id: string; full_key: string }>('POST', '/api/v1/keys', {
+    key: app.secretKey,
+    body: { type: 'secret', scopes: ['automations'] },
+  });
+  const { streams } = server.services;
+  const body = { automations: [id], code_version: '1', lease_seconds: 60, wait_seconds: 30 };
+  const waiting = api('POST', '/api/v1/automation_work/claim', { key: made.body.full_key, body });
+  await until(() => streams.waits.list().length === 1);
+  assert.equal((await api('DELETE', `/api/v1/keys/${made.body.id}`, { key: app.secretKey })).status, 204);
+  // A check that has begun before may be in progress.
+  for (let checks = 0; checks < 50 && streams.waits.list().length > 0; checks++) {
+    await streams.endRevoked();
+    await server.db`select 1`;
+  }
+  const { id: run } = await client.invoke(id);
+  assert.equal((await waiting).status, 204);
+  assert.equal((await client.run(run)).status, 'pending');
+  assert.equal((await api('POST', '/api/v1/automation_work/claim', { key: app.secretKey, body })).status, 200);
 });
 
 /** What a stream needs: a path, and the change after which a new request is refused. */

@@ -187,3 +187,68 @@ test('the inbound URL of an installation is shown only to keys that may add docu
     }
   }
 });
+
+test('a key has functions woken for runs only with the scope to execute runs', async () => {
+  const program = await create('/api/v1/automations', {
+    ...{ name: 'Woken', lookup_key: 'woken', type: 'invoked' },
+    workflow: { kind: 'WorkflowProgram', version: 1, name: 'woken' },
+  });
+  const url = 'https://receiver.invalid/hook';
+  const hosting = await create('/api/v1/webhooks', { url, automations: [program] });
+  const receiver = await create('/api/v1/webhooks', { url, events: ['never'] });
+  const tries = (key: string, webhook: string, named: object) =>
+    Promise.all([
+      api('POST', '/api/v1/webhooks', { key, body: { url, ...named } }),
+      api('PATCH', `/api/v1/webhooks/${webhook}`, { key, body: { url: 'https://other.invalid/hook' } }),
+      api('PATCH', `/api/v1/webhooks/${webhook}`, { key, body: named }),
+      api('POST', `/api/v1/webhooks/${webhook}/resume`, { key }),
+      api('POST', `/api/v1/webhooks/${webhook}/rotate_secret`, { key, body: {} }),
+    ]).then((answers) => answers.map(({ status }) => status));
+  for (const scopes of [['webhooks'], ['webhooks', 'automations:read'], ['webhooks', 'read']]) {
+    const key = await createKey(scopes);
+    for (const automation of [program, 'woken', 'unknown'])
+      assert.deepEqual(
+        await tries(key, hosting, { automations: [automation] }),
+        [403, 403, 403, 403, 403],
+        `${scopes}`,
+      );
+    assert.deepEqual(await tries(key, receiver, { events: ['never'] }), [201, 200, 200, 200, 200], `${scopes}`);
+  }
+  const both = await createKey(['webhooks', 'automations']);
+  assert.deepEqual(await tries(both, hosting, { automations: [program] }), [201, 200, 200, 200, 200]);
+  const { body } = await api<{ url: string }>('GET', `/api/v1/webhooks/${hosting}`, { key: app.secretKey });
+  assert.equal(body.url, 'https://other.invalid/hook');
+});
+
+test('a key erases only what it may delete, and exports a user only if it may read everything', async () => {
+  const erase = async (scopes: string[], body: object) => {
+    const { status } = await api('POST', '/api/v1/erasures', { key: await createKey(scopes), body });
+    return status;
+  };
+  const spare = await provision.user(app);
+  const source = await create('/api/v1/knowledge_sources', { type: 'knowledge/documents', user: user.id });
+  const unknown = `usr_${'1'.repeat(22)}`;
+  for (const [scopes, body] of [
+    [['app'], { user: spare.id }],
+    [['app'], { user: unknown }],
+    [['app', 'knowledge'], { user: spare.id }],
+    [['app', 'people:read'], { user: spare.id }],
+    [['app'], { document }],
+    [['app', 'people'], { source }],
+    [['app', 'knowledge:read'], { source }],
+    [['app', 'knowledge'], { source, files: true }],
+    [['people', 'knowledge', 'files'], { user: spare.id }],
+  ] as const)
+    assert.equal(await erase([...scopes], body), 403, `${scopes} ${JSON.stringify(body)}`);
+  assert.equal(await erase(['app', 'knowledge', 'files'], { source, files: true }), 202);
+
+  const all = areas.map((area) => `${area}:read`);
+  for (const scopes of [['app:read'], ['app', 'people'], all.filter((scope) => scope !== 'kv:read')])
+    for (const id of [spare.id, unknown]) {
+      const refused = await api('GET', `/api/v1/users/${id}/export`, { key: await createKey(scopes) });
+      assert.equal(refused.status, 403, `${scopes}`);
+    }
+  for (const scopes of [['read'], all])
+    assert.equal((await api('GET', `/api/v1/users/${spare.id}/export`, { key: await createKey(scopes) })).status, 200);
+  assert.equal(await erase(['app', 'people'], { user: spare.id }), 202);
+});

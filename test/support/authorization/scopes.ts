@@ -37,14 +37,19 @@ const areas: Record<string, string[]> = {
     'available_models',
   ],
 };
-/** Operations that no scope alone allows: a key with scopes creates no keys, and naming a file needs reading files too. */
+/**
+ * Operations that no scope alone allows: a key with scopes creates no keys, naming a file needs reading files too, and
+ * erasing something needs deleting it.
+ */
 const beyondOne = new Set([
   'POST /api/v1/keys',
   'POST /api/v1/extractions',
+  'POST /api/v1/erasures',
   'POST /v1/vector_stores/:source/files',
   'POST /v1/vector_stores/:source/file_batches',
 ]);
-const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge', 'users/:user/export': 'app' };
+/** `everything` is no area: only `read` allows reading it. */
+const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge', 'users/:user/export': 'everything' };
 const searches = /search$|^automations\/check$|^citations\/verify$/;
 const root = /^(?:\/api)?\/v1\//;
 
@@ -60,7 +65,8 @@ export function allowsOperation(scope: string, method: string, path: string): bo
 }
 
 /** Whether several scopes together allow an operation that none of them allows alone. */
-export const needsSeveral = (method: string, path: string): boolean => beyondOne.has(`${method} ${path}`);
+export const needsSeveral = (method: string, path: string): boolean =>
+  beyondOne.has(`${method} ${path}`) || exceptions[path.replace(root, '')] === 'everything';
 
 function needOf(method: string, path: string): Need {
   const rest = path.replace(root, '');

@@ -5149,7 +5149,7 @@ class CreateKnowledgeSourceRequest(TypedDict):
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
     credentials: NotRequired[Optional[CreateKnowledgeSourceRequestCredentials]]
-    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them, and so does another `url` or `bucket` that an end user sets. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Configuration; its members depend on the type."""
     metadata: NotRequired[Dict[str, Any]]
@@ -5185,7 +5185,7 @@ class UpdateKnowledgeSourceRequest(TypedDict):
     lookup_key: NotRequired[Optional[str]]
     """A name for programs, unique in the app or sandbox."""
     credentials: NotRequired[Optional[UpdateKnowledgeSourceRequestCredentials]]
-    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too."""
+    """What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them, and so does another `url` or `bucket` that an end user sets. Null clears them too."""
     payload: NotRequired[Dict[str, Any]]
     """Replaces the whole payload."""
     metadata: NotRequired[Dict[str, Any]]

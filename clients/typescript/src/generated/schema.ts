@@ -4263,7 +4263,7 @@ org?: string | undefined;
 parent_source?: string | undefined;
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
-/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them, and so does another `url` or `bucket` that an end user sets. Null clears them too. */
 credentials?: {
 /** For HTTP, with `password`. */
 username?: string | undefined;
@@ -4295,7 +4295,7 @@ version_retention_days?: number | undefined;
 export type UpdateKnowledgeSourceRequest = {
 /** A name for programs, unique in the app or sandbox. */
 lookup_key?: string | null | undefined;
-/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too. */
+/** What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them, and so does another `url` or `bucket` that an end user sets. Null clears them too. */
 credentials?: {
 /** For HTTP, with `password`. */
 username?: string | undefined;

@@ -1,3 +1,5 @@
+import { freeBytes } from '../../../lib/single-use-bytes.ts';
+
 /**
  * Messages between the pool and a parser process: a JSON header followed by raw bytes, so that documents and Markdown
  * cross the pipe unencoded, and nothing from a parser process is deserialised as objects.
@@ -23,7 +25,10 @@ export function encodeFrame(header: FrameHeader, blobs: Uint8Array[]): Uint8Arra
 
 const onePartBytesMax = 64 * 1024;
 
-/** Collects chunks of a stream and returns whole messages. Throws on a message over `frameBytesMax`. */
+/**
+ * Collects chunks of a stream, which nothing else may use, and returns whole messages. Throws on a message over
+ * `frameBytesMax`.
+ */
 export class FrameReader {
   #chunks: Uint8Array[] = [];
   #length = 0;
@@ -39,8 +44,7 @@ export class FrameReader {
     this.#length += chunk.byteLength;
     const frames: Frame[] = [];
     while (this.#length >= this.#needed) {
-      const [first] = this.#chunks;
-      const bytes = first && this.#chunks.length === 1 ? bufferOf(first) : Buffer.concat(this.#chunks);
+      const bytes = this.#join();
       const headerLength = bytes.readUInt32LE(0);
       const total = 8 + headerLength + bytes.readUInt32LE(4);
       if (total > this.#frameBytesMax) throw new RangeError(`message of ${total} bytes`);
@@ -55,6 +59,14 @@ export class FrameReader {
       this.#length = bytes.byteLength - (bytes.byteLength >= total ? total : 0);
     }
     return frames;
+  }
+
+  #join(): Buffer {
+    const [first] = this.#chunks;
+    if (first && this.#chunks.length === 1) return bufferOf(first);
+    const all = Buffer.concat(this.#chunks);
+    for (const chunk of this.#chunks) freeBytes(chunk);
+    return all;
   }
 }
 

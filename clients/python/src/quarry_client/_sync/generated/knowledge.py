@@ -124,7 +124,7 @@ class KnowledgeOperations:
         :param org: The organisation, if it owns the source itself. Not allowed with another owner.
         :param parent_source: The source that it was derived from; null for others.
         :param lookup_key: A name for programs, unique in the app or sandbox.
-        :param credentials: What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too.
+        :param credentials: What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them, and so does another `url` or `bucket` that an end user sets. Null clears them too.
         :param payload: Configuration; its members depend on the type.
         :param metadata: Free key-value map.
         :param state: The state.
@@ -156,7 +156,7 @@ class KnowledgeOperations:
         """Update a source.
 
         :param lookup_key: A name for programs, unique in the app or sandbox.
-        :param credentials: What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them. Null clears them too.
+        :param credentials: What pulls sign in with. They are encrypted, never shown, and sent only to the scheme, host and port of the payload: another address in the payload clears them, and so does another `url` or `bucket` that an end user sets. Null clears them too.
         :param payload: Replaces the whole payload.
         :param metadata: Replaces the whole map.
         :param state: The state.
