@@ -1,11 +1,12 @@
 import type { FastifyReply } from 'fastify';
+import { whenClosed } from '../http/closed.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import type { Identity } from '../tenancy/caller.ts';
 
 /** A signal that is aborted when the reader disconnects before the response has ended. */
 export function abortedWithReader(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  reply.raw.once('close', () => {
+  whenClosed(reply.raw, () => {
     if (!reply.raw.writableFinished) gone.abort();
   });
   return gone.signal;

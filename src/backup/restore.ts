@@ -62,6 +62,9 @@ export async function restoreBackup(
 
   const session = await store.openSession(target);
   try {
+    // It is held until a server may start: a second restore would truncate what that server has written.
+    if (!(await store.takeBackupLock(session)))
+      throw new BackupError('Another restore into this database is running. Wait until it ends.');
     const { restoring, migrations } = await store.readState(session);
     if (restoring === loadedName(manifest)) {
       await finishRestore(db, manifest, own, finish);
@@ -87,11 +90,11 @@ export async function restoreBackup(
     await migrate(db, base, { restoring: manifest.id });
     await load(session, archive, manifest, secrets, progress);
     await session.query('analyze');
+    await finishRestore(db, manifest, own, finish);
+    return manifest;
   } finally {
     await session.end().catch(() => {});
   }
-  await finishRestore(db, manifest, own, finish);
-  return manifest;
 }
 
 /** How the database names this restore once its rows are loaded. */

@@ -32,8 +32,8 @@ export function dropSession(session: Session): void {
 }
 
 /**
- * Prevents the removal of blobs until the session ends. False when another backup is running. Waits a moment for the
- * lock of one that has just ended: PostgreSQL may notice later that its connection is closed.
+ * Prevents the removal of blobs until the session ends. False when another backup or a restore is running. Waits a moment
+ * for the lock of one that has just ended: PostgreSQL may notice later that its connection is closed.
  */
 export async function takeBackupLock(session: Session): Promise<boolean> {
   await session.query("set lock_timeout = '3s'");

@@ -21,6 +21,7 @@ import { ConfigError, runsJobs } from '../config/config.ts';
 import { openDatabase } from '../db/database.ts';
 import { canServe, SchemaMismatchError } from '../db/migrate.ts';
 import { BlobStoreMismatchError } from '../files/store-identity.ts';
+import { whenClosed } from '../http/closed.ts';
 import type { Front } from '../http/front.ts';
 import { readPendingApp } from '../identity/sign-in.ts';
 import { untilNone } from '../lib/clock.ts';
@@ -199,7 +200,7 @@ async function openCell(
       ...{ db: services.db, isHome: false, parts: { services, server } },
       handle(request, response) {
         inProgress++;
-        response.once('close', () => inProgress--);
+        whenClosed(response, () => inProgress--);
         fastify.routing(request, response);
       },
       inject: (request) => injectInto(fastify, request),

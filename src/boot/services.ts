@@ -25,6 +25,7 @@ import type { Logger } from '../lib/log.ts';
 import { writePrivateFile } from '../lib/private-file.ts';
 import { programFile } from '../lib/program-file.ts';
 import type { Timeouts } from '../lib/timeouts.ts';
+import { createSettlements, type Settlements } from '../llm/settlements.ts';
 import { loadUserCallers } from '../tenancy/callers.ts';
 import { Credentials } from '../tenancy/credentials.ts';
 import { Secrets } from '../tenancy/secrets.ts';
@@ -72,6 +73,8 @@ export type Services = {
   credentials: Credentials;
   /** Sessions of the web console. */
   sessions: Sessions;
+  /** What calls of models have used, until it is written. */
+  settlements: Settlements;
   /** The base URL for clients, without a trailing slash. */
   baseUrl(): string;
   /** The base URL of file contents: the same as `baseUrl`, unless QUARRY_CONTENT_ORIGIN is set. */
@@ -311,10 +314,13 @@ function assemble({ started, home, ...parts }: Parts): Services {
     if (parts.db === parts.directory) parts.process.jobSlots.resumed.open();
     await workers?.stop(limits.jobStopTimeoutMs);
   };
+  const settlements = createSettlements(parts);
+  started.add('settlements', settlements.close);
   started.add('job workers', stopWorkers);
   return {
     ...parts,
     sessions: new Sessions(parts),
+    settlements,
     baseUrl: () => config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
     contentUrl: () => config.contentOrigin ?? config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
     setListeningUrl: (url) => {

@@ -87,7 +87,12 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
         looking++;
         find(named)
           .then(
-            (cell) => (cell === undefined ? own(request, response) : cell.handle(request, response)),
+            (cell) => {
+              // The client has left, and what counts the request would never see its end.
+              if (response.closed) return;
+              if (cell === undefined) own(request, response);
+              else cell.handle(request, response);
+            },
             (error: unknown) => refuse(request, response, own, error),
           )
           .finally(() => looking--);

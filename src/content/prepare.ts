@@ -26,11 +26,6 @@ export type PrepareInput = {
 /** How to prepare the text of a document that is read first. Its own title or its filename replaces a missing one. */
 export type PrepareTerms = Omit<PrepareInput, 'text' | 'fragments'>;
 
-/** A text as it is stored and indexed: PostgreSQL cannot store NUL. */
-export function indexedText(text: string): string {
-  return text.replaceAll('\0', '\uFFFD').toWellFormed();
-}
-
 /** The title under which a document is indexed: the one it was given, or its own, or its filename. */
 export function titleOf(
   given: string | null | undefined,

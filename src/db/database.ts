@@ -20,7 +20,7 @@ export {
 export { preferReplica, type ReplicaOutcome } from './replica.ts';
 export type { Identifier, Statement } from './sql.ts';
 export type { Database, Db, Session, Transaction } from './types.ts';
-export { isInUnit, runAfterwards, runApart } from './unit.ts';
+export { isInOpenUnit, isInUnit, runAfterwards, runApart } from './unit.ts';
 
 /** The sandbox id of production. */
 export const production = '00000000-0000-0000-0000-000000000000';

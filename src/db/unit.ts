@@ -120,6 +120,11 @@ export function isInUnit(): boolean {
   return Unit.current() !== undefined;
 }
 
+/** Whether the calling code is part of a unit whose transaction is open. If so, it must not wait for others. */
+export function isInOpenUnit(): boolean {
+  return Unit.current()?.unit.isOpen === true;
+}
+
 /** Savepoints of one transaction cannot overlap. */
 class Turns {
   #last: Promise<unknown> = Promise.resolve();

@@ -108,11 +108,15 @@ export async function startFollowing(db: Db, scope: Scope, keptSeconds: number):
         else event_logs.position end`;
 }
 
-/** The ids of transactions in this database that have written something and are still open. */
+/**
+ * The ids of transactions in this database that have written something and are still open. Copies of an app that is being
+ * moved here may take hours, and write no new events.
+ */
 export async function listOpenWriters(db: Db, among?: readonly string[]): Promise<string[]> {
   const rows = await db<{ xid: string }[]>`
     select backend_xid::text as xid from pg_stat_activity
     where datname = current_database() and backend_xid is not null and pid <> pg_backend_pid()
+      and application_name not like 'quarry-move%'
       and (${among === undefined} or backend_xid::text = any(${[...(among ?? [])]}::text[]))`;
   return rows.map(({ xid }) => xid);
 }

@@ -291,6 +291,12 @@ export async function deleteDoomedBlob(db: Db, appId: string, blobKey: string): 
   await db`delete from doomed_blobs where app_id = ${appId} and blob_key = ${blobKey}`;
 }
 
+/** Leaves the blob to a sweep of the next day. */
+export async function postponeDoomedBlob(db: Db, appId: string, blobKey: string): Promise<void> {
+  await db`
+    update doomed_blobs set due_at = now() + interval '1 day' where app_id = ${appId} and blob_key = ${blobKey}`;
+}
+
 type DueBlob = {
   appId: string;
   blobKey: string;

@@ -4,7 +4,7 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { limits } from '../lib/limits.ts';
 import { deleteUnusedPictures } from './picture-store.ts';
-import { deleteDoomedBlob, isBackupRunning, isBlobUploading, takeDueBlobs } from './store.ts';
+import { deleteDoomedBlob, isBackupRunning, isBlobUploading, postponeDoomedBlob, takeDueBlobs } from './store.ts';
 
 const batchSize = 100;
 const batchesMax = 1_000;
@@ -25,7 +25,7 @@ type Swept = { blobs: number; temporary: number };
 
 /**
  * Deletes blobs without a row and remains of interrupted writes. Any number of processes may sweep concurrently, and
- * the next sweep continues an interrupted one.
+ * the next sweep continues an interrupted one. Throws if a blob cannot be deleted; the next sweep then leaves it out.
  */
 export async function sweepBlobs({ db, blobs, deletedBlobDays = 0, ownsApp }: SweepDeps): Promise<Swept> {
   let removed = 0;
@@ -35,12 +35,19 @@ export async function sweepBlobs({ db, blobs, deletedBlobDays = 0, ownsApp }: Sw
       if (await isBackupRunning(tx)) return [];
       const taken = await takeDueBlobs(tx, batchSize, deletedBlobDays);
       for (const { appId, blobKey, partial, referred } of taken) {
-        if (!referred) await blobs.remove(blobKey);
-        if (partial !== null) await blobs.partials.remove(blobKey, partial);
+        try {
+          if (!referred) await blobs.remove(blobKey);
+          if (partial !== null) await blobs.partials.remove(blobKey, partial);
+        } catch (error) {
+          // One that the store keeps, such as a locked object, must not keep those behind it.
+          await postponeDoomedBlob(tx, appId, blobKey);
+          return { error };
+        }
         await deleteDoomedBlob(tx, appId, blobKey);
       }
       return taken;
     });
+    if ('error' in due) throw due.error;
     removed += due.filter(({ referred }) => !referred).length;
     if (due.length < batchSize) break;
   }

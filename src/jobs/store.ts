@@ -1,6 +1,7 @@
 import { type Database, type Db, nobody, type Statement } from '../db/database.ts';
 import { isInUse } from '../db/fences.ts';
 import { hasEnded } from '../db/holder-lock.ts';
+import { storableText } from '../lib/storable-text.ts';
 
 /** How often a job may crash its process or throw an uncaught exception before it is set aside. */
 export const crashesMax = 3;
@@ -8,6 +9,8 @@ export const crashesMax = 3;
 export const presenceLockSpace = 7_130_241;
 /** The channel on which `add_job` announces due jobs. Processes of release 0.1.0 listen on it as well. */
 export const jobsChannel = 'jobs:insert';
+/** An error may quote what another server sent. */
+const reasonCharactersMax = 10_000;
 /** Where the first read of the lanes starts. Jobs without an app are in this lane. */
 export const firstLane = nobody;
 /** The number of lanes in one read. The next read starts after them. */
@@ -171,7 +174,7 @@ function nextPeriod(db: Db, everySeconds: number): Statement {
 /** Schedules the next attempt. After the last one, the job is set aside. */
 export async function failJob(db: Db, poolId: string, { appId, id }: JobPlace, reason: string): Promise<void> {
   await db`
-    update jobs set last_error = ${reason}, locked_by = null, locked_at = null, waits = false, updated_at = now(),
+    update jobs set last_error = ${storableText(reason.slice(0, reasonCharactersMax))}, locked_by = null, locked_at = null, waits = false, updated_at = now(),
       run_at = greatest(now(), run_at) + exp(least(attempts, 10)) * interval '1 second'
     where app_id = ${appId} and id = ${id} and locked_by = ${poolId}`;
 }

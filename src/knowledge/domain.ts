@@ -144,7 +144,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     },
     [taskNames.compactIndex]: (payload, context) => compact(payload as SourceKey, context.signal),
     [taskNames.purgeSources]: () => sweepKnowledge(deps),
-    [taskNames.startPulls]: () => startDuePulls(db, clock, ingestions),
+    [taskNames.startPulls]: () => startDuePulls({ db, clock, log, pullDue: ingestions.pullDue }),
     [taskNames.sweepVersions]: () => sweepVersions(db, clock.now()),
   };
 

@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts';
 import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Clock } from '../lib/clock.ts';
-import { deleteRemovedIndex, listRemovedSources } from './index/removed-store.ts';
+import { listRemovedSources, purgeSource } from './index/purge.ts';
 import { listSourcesToCompact } from './index/store.ts';
 import { deleteUnusedAcls } from './permissions/store.ts';
 import { messageKeptMs } from './sources/inbound-signing.ts';
@@ -29,7 +29,7 @@ async function purgeRemoved(db: Database): Promise<void> {
   for (;;) {
     const removed = await listRemovedSources(db, sourcesBatch);
     if (removed.length === 0) return;
-    for (const key of removed) await db.begin((tx) => deleteRemovedIndex(tx, key));
+    for (const key of removed) await purgeSource(db, key);
   }
 }
 

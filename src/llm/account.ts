@@ -1,6 +1,6 @@
 import { promptTokens, promptTokensMax } from '../content/models/llm/messages.ts';
 import { ModelFailure } from '../content/models/service.ts';
-import type { Db } from '../db/database.ts';
+import { type Db, runApart } from '../db/database.ts';
 import { newUuid } from '../lib/ids.ts';
 import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
 import { trace } from '../tracing/trace.ts';
@@ -29,16 +29,14 @@ const contentCharactersMax = 100_000;
 /**
  * Makes calls that return no text, such as those for vectors, within one reservation: of the app's tokens of the day,
  * and of the budgets of the origin. Tries the models in turn while that may help. Each try has a record and a span.
+ * Transactions end before a model is called, as those of completions do.
  */
 export function createAccount(deps: CompleteDeps) {
   const { db, budgets } = deps;
+  type Call<T> = [chosen: Chosen, call: AccountedCall<T>, of: CallContext, signal?: AbortSignal];
+  return <T>(...call: Call<T>) => runApart(() => account(...call));
 
-  return async function account<T>(
-    { alias, models }: Chosen,
-    call: AccountedCall<T>,
-    { origin, onUsed }: CallContext,
-    signal?: AbortSignal,
-  ): Promise<T> {
+  async function account<T>(...[{ alias, models }, call, { origin, onUsed }, signal]: Call<T>): Promise<T> {
     const reserved = Math.max(...models.map((model) => tokensOf(call.texts(model), promptTokensMax)));
     const costs = models.flatMap(({ prices }) => (prices ? [costOf(prices, { prompt: reserved, completion: 0 })] : []));
     const day = await db.begin((tx) => reserveTokens(tx, origin, reserved));
@@ -58,7 +56,7 @@ export function createAccount(deps: CompleteDeps) {
         await onUsed?.(tx, used);
       });
     }
-  };
+  }
 
   async function tryInTurn<T>(
     { alias, models }: Chosen,

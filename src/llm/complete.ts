@@ -9,7 +9,7 @@ import {
   promptTokensMax,
   type TokenUsage,
 } from '../content/models/llm/messages.ts';
-import type { Database } from '../db/database.ts';
+import { type Database, runApart } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
@@ -55,15 +55,14 @@ type Used = { usage: TokenUsage; cost: number };
 
 /**
  * Sends one request to the first of the models that responds, within one reservation. The next one is tried only while
- * no text and no tool call has arrived.
+ * no text and no tool call has arrived. What it reserves is committed before the model is called, also within a repeatable
+ * request: a transaction must not stay open until a model responds.
  */
 export function createCompletion(deps: CompleteDeps) {
-  return async function complete(
-    chosen: Chosen,
-    messages: readonly ChatMessage[],
-    input: GenerationInput,
-    of: GenerationContext,
-  ): Promise<{ completed: Completed; model: Model }> {
+  type Call = [chosen: Chosen, messages: readonly ChatMessage[], input: GenerationInput, of: GenerationContext];
+  return (...call: Call) => runApart(() => complete(...call));
+
+  async function complete(...[chosen, messages, input, of]: Call): Promise<{ completed: Completed; model: Model }> {
     const origin = of.origin ?? originOfApp(of.lane);
     const reserved = { prompt: promptTokensMax(messages, input.tools), completion: input.tokens };
     const costs = chosen.models.flatMap(({ prices }) => (prices ? [costOf(prices, reserved)] : []));
@@ -88,7 +87,7 @@ export function createCompletion(deps: CompleteDeps) {
         await hold.settle(tx, { tokens: total, cost: used.cost });
       });
     }
-  };
+  }
 
   async function tryInTurn(
     { alias, models }: Chosen,

@@ -15,7 +15,7 @@ import type { ModelSlots } from './model-slots.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
 import { type Chosen, createRegistry, noModel } from './registry.ts';
-import { createSettlements } from './settlements.ts';
+import type { Settlements } from './settlements.ts';
 import { createTrial } from './trial.ts';
 import { createNamedModels } from './vectors.ts';
 
@@ -69,6 +69,7 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     /** For embedders and rerankers. */
     vectorSlots: ModelSlots;
     resolve: Resolver;
+    settlements: Settlements;
     /** Hosts beyond the public internet that the models of apps may have. */
     allow: AllowList;
     /** Lists how a value violates a JSON Schema. Throws if the schema itself is invalid. */
@@ -83,7 +84,7 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
   const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
   const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
   const calls = {
-    ...{ db, clock, log, registry, budgets, settlements: createSettlements({ db, log }) },
+    ...{ db, clock, log, registry, budgets, settlements: deps.settlements },
     keepsContents: config.modelCallContents,
     observe: deps.observe,
   };

@@ -1,4 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Database, Db } from '../db/database.ts';
 import { ConnectionError, isDatabaseUnavailable } from '../db/errors.ts';
 import { isRefusedByMove } from '../db/fences.ts';
@@ -10,6 +11,8 @@ const pauseMs = { first: 500, last: 60_000 };
 const waitingMax = 10_000;
 /** A settlement that PostgreSQL refuses although others succeed is of an app that was moved away. */
 const triesMax = 100;
+/** How long a process that stops tries to settle what is left. */
+const lastMs = 1_000;
 
 type Waiting = { run(): Promise<void>; tries: number };
 
@@ -22,7 +25,8 @@ export type Settlements = ReturnType<typeof createSettlements>;
 export function createSettlements({ db, log }: { db: Database; log: Logger }) {
   let waiting: Waiting[] = [];
   let pause = pauseMs.first;
-  let isScheduled = false;
+  let timer: NodeJS.Timeout | undefined;
+  let repeating: Promise<void> = Promise.resolve();
 
   async function attempt(run: () => Promise<void>): Promise<void> {
     try {
@@ -37,9 +41,9 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }) {
   }
 
   function repeatLater(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setTimeout(() => void repeat(), pause).unref();
+    timer ??= setTimeout(() => {
+      repeating = repeat();
+    }, pause).unref();
   }
 
   async function repeat(): Promise<void> {
@@ -60,7 +64,7 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }) {
     }
     // The next attempt begins with another one: this one may fail for a reason of its own.
     waiting.push(...failed);
-    isScheduled = false;
+    timer = undefined;
     pause = isDown ? Math.min(2 * pause, pauseMs.last) : pauseMs.first;
     if (waiting.length > 0) repeatLater();
   }
@@ -81,6 +85,16 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }) {
 
     /** Runs a statement that may take effect twice. */
     write: (statement: () => Promise<void>): Promise<void> => attempt(statement),
+
+    /** Makes a last attempt before the process stops, within a second. What fails stays reserved. */
+    async close(): Promise<void> {
+      clearTimeout(timer);
+      const lastAttempt = repeating.then(() => (waiting.length > 0 ? repeat() : undefined));
+      await Promise.race([lastAttempt, wait(lastMs, undefined, { ref: false })]);
+      clearTimeout(timer);
+      if (waiting.length > 0)
+        log.warn({ calls: waiting.length }, 'The use of models was not written: it stays reserved');
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { appOf } from '../http/body/intake.ts';
+import { whenClosed } from '../http/closed.ts';
 import type { AppShares } from '../http/limits/app-shares.ts';
 import { allowsCaller, everyCaller } from '../http/route/access.ts';
 import type { Api } from '../http/route/route.ts';
@@ -52,8 +53,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     const gone = new AbortController();
     const patience = new AbortController();
     waiting.add(patience);
-    if (reply.raw.closed) long.end();
-    reply.raw.once('close', () => {
+    whenClosed(reply.raw, () => {
       long.end();
       waiting.delete(patience);
       patience.abort();

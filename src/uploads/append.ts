@@ -1,4 +1,5 @@
 import { BlobMissing } from '../blob/blob-store.ts';
+import { runApart } from '../db/database.ts';
 import { translateWriteError } from '../files/write.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { createFinish, ended, type Sender, type Upload, type UploadDeps } from './finish.ts';
@@ -29,7 +30,7 @@ export function createAppending(deps: UploadDeps, holds: UploadHolds) {
     const running = hashes.take(upload);
     let current = upload;
     const save = async (state: Upload['state']) => {
-      if (!(await store.saveState(db, upload, holds.holder, state))) throw ended();
+      if (!(await runApart(() => store.saveState(db, upload, holds.holder, state)))) throw ended();
       current = { ...current, state, received: state.size };
     };
     const limited = limitBody(bytes, left);

@@ -1,4 +1,4 @@
-import type { Db } from '../db/database.ts';
+import { type Db, runApart } from '../db/database.ts';
 import { findMaker } from '../files/of-runs.ts';
 import { resolveFileOwner, resolveGrants } from '../files/owners.ts';
 import { translateWriteError } from '../files/write.ts';
@@ -63,8 +63,9 @@ export function createUploadStart(deps: UploadDeps, holds: UploadHolds, { append
       try {
         if (body === undefined && length > 0) return await insert(null);
         const bytes = body ?? noBody;
+        // Committed before the bytes arrive, also within a repeatable request: only the file is part of its transaction.
         return await holds.holdNew(
-          () => insert(holds.holder),
+          () => runApart(() => insert(holds.holder)),
           (upload) => append(sender, upload, bytes),
         );
       } catch (error) {

@@ -7,13 +7,16 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import {
   checkConnections,
+  checkDurability,
   checkOpenFiles,
   checkProxy,
   checkPublicUrl,
   checkRenderer,
   checkReplicas,
+  checkTransactions,
 } from '../../src/cli/operate/doctor-surroundings.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { openDatabase } from '../../src/db/database.ts';
 import { callQuarry } from '../support/command.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -38,6 +41,28 @@ test('few open files, and too few connections of the database, are found', async
   assert.equal(many.level, 'fail');
   assert.match(many.message, /a process needs up to 510/);
   assert.equal((await checkReplicas(server.db)).level, 'ok');
+});
+
+test('a database that may lose what it acknowledged, and a forgotten transaction, are found', async () => {
+  const [{ database }] = await server.db<[{ database: string }]>`select current_database() as database`;
+  await server.db`alter database ${server.db(database)} set synchronous_commit = off`;
+  const db = openDatabase(server.services.directTarget, { poolSize: 2, applicationName: 'forgetful' });
+  try {
+    const { level, message } = await checkDurability(db);
+    assert.equal(level, 'warn');
+    assert.match(message, /a power cut loses what was acknowledged: .*synchronous_commit.* off$/);
+    await server.db`alter database ${server.db(database)} reset synchronous_commit`;
+
+    assert.deepEqual(await checkTransactions(db), []);
+    await db.begin(async (tx) => {
+      await tx`select pg_current_xact_id()`;
+      const [finding] = await checkTransactions(db, 0);
+      assert.match(finding?.message ?? '', /^[\w-]+ has kept a transaction open for 0 minutes$/);
+      assert.match(finding?.fix ?? '', /pg_terminate_backend\(\d+\)/);
+    });
+  } finally {
+    await db.end({ timeout: 5 });
+  }
 });
 
 test('a public URL that is not encrypted, unreachable or served by another program is reported', async () => {

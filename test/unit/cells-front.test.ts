@@ -63,3 +63,28 @@ test('a credential whose app is known needs no cell but its own, also after the 
   await send();
   assert.deepEqual(handled, ['own', 'own']);
 });
+
+test('a request whose client leaves while its cell is looked up is handed to none', async () => {
+  const looked = Promise.withResolvers<{ appId: string }[]>();
+  const handled: string[] = [];
+  const opened = { db: () => looked.promise, handle: () => handled.push('own') } as unknown as OpenCell;
+  const set = {
+    listOpen: () => [{ settings: { name: 'own' }, opened }],
+    listStates: () => [['own', true]],
+    get: () => opened,
+  } as unknown as CellSet;
+  const directory = {
+    peek: () => undefined,
+    find: async () => ({ cell: 'own', state: 'here' }),
+  } as unknown as Directory;
+  const front = createFront({ set, directory, readers: { appOfSignIn: () => undefined } });
+  const request = new IncomingMessage(new Socket());
+  request.url = '/api/v1/kv';
+  request.headers['x-api-key'] = `sk_${'a'.repeat(32)}`;
+  const response = new ServerResponse(request);
+  front.dispatch(request, response, () => handled.push('refused'));
+  Object.assign(response, { _closed: true });
+  looked.resolve([{ appId: newUuid() }]);
+  await front.settled();
+  assert.deepEqual(handled, []);
+});

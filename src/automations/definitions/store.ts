@@ -160,6 +160,17 @@ export async function findDefinition(
   return row;
 }
 
+/** Those with one of these ids or lookup keys, in no order. */
+export function listDefinitions(
+  db: Db,
+  scope: Scope,
+  { ids, lookupKeys }: { ids: readonly string[]; lookupKeys: readonly string[] },
+): Promise<AutomationRow[]> {
+  return db<AutomationRow[]>`
+    select a.* from automations a where ${inScope(db, scope, 'a')}
+      and (a.id = any(${[...ids]}::uuid[]) or a.lookup_key = any(${[...lookupKeys]}::text[]))`;
+}
+
 /** True when the caller may see it: through its owner, or because it has no owner. */
 export async function canSeeAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
   const [row] = await db`

@@ -1,12 +1,11 @@
-import type { Database } from '../../db/database.ts';
+import { type Database, isInOpenUnit } from '../../db/database.ts';
 import type { WaitReader } from '../../http/streams/change-waits.ts';
 import { type StreamHub, topicOf } from '../../http/streams/sse.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { found } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
-import { findDefinition } from '../definitions/find.ts';
+import { listNamed } from '../definitions/find.ts';
 import * as runStore from '../runs/store.ts';
 import { claimRun, type HeldClaim } from './claims.ts';
 import { type ProgramJournal, type RunKey, readyTopic } from './journal.ts';
@@ -32,16 +31,6 @@ export function createClaiming(deps: ClaimingDeps) {
   const { db, clock, streams, journal } = deps;
   /** Runs that requests of this process are claiming, so that others try the next ones. */
   const claiming = new Set<string>();
-
-  async function findAutomations(caller: Caller, names: readonly string[]): Promise<string[]> {
-    const ids = new Set<string>();
-    for (const [index, name] of names.entries()) {
-      const found = await findDefinition(db, caller, name);
-      if (found === undefined) throw unknownReference(`automations.${index}`);
-      ids.add(found.id);
-    }
-    return [...ids];
-  }
 
   /** Claims the run that has been ready for longest. */
   async function tryClaim(appId: string, ids: readonly string[], input: Claim): Promise<Claimed | undefined> {
@@ -73,7 +62,8 @@ export function createClaiming(deps: ClaimingDeps) {
   return {
     /** Claims a run, and waits for one for up to `waitSeconds`. Undefined if there is none, or the wait has ended. */
     async claim(caller: Caller, input: Claim, waitSeconds: number, reader: WaitReader): Promise<Claimed | undefined> {
-      const ids = await findAutomations(caller, input.automations);
+      const automations = await listNamed(db, caller, input.automations);
+      const ids = [...new Set(automations.map(({ id }) => id))];
       const { appId } = caller;
       if (waitSeconds === 0) return tryClaim(appId, ids, input);
       const wait = streams.waits.open(
@@ -87,7 +77,8 @@ export function createClaiming(deps: ClaimingDeps) {
           if (wait.hasEnded) return undefined;
           const claimed = await tryClaim(appId, ids, input);
           const leftMs = endMs - performance.now();
-          if (claimed !== undefined || leftMs <= 0) return claimed;
+          // A repeatable request would keep locked what its look has found.
+          if (claimed !== undefined || leftMs <= 0 || isInOpenUnit()) return claimed;
           const now = clock.now();
           const expiry = await store.findNextExpiry(db, { appId }, ids, now);
           const expiryMs = expiry === undefined ? leftMs : Math.max(lookMsMin, expiry.getTime() - now.getTime());

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { whenClosed } from '../../http/closed.ts';
 import { iso } from '../../http/route/present.ts';
 import type { WaitReader } from '../../http/streams/change-waits.ts';
 import { presentEntry } from '../present.ts';
@@ -28,5 +29,5 @@ function presentEntries(entries: readonly PageRow[]) {
 /** Who waits for a run. A wait ends when they close the connection, so that no run is claimed for them. */
 export function readerOf({ identity, credential }: FastifyRequest, { raw }: FastifyReply): WaitReader {
   // A claim, which is a credential for one run, is checked whenever it is used.
-  return { identity: identity ?? { kind: 'anonymous' }, credential, onGone: (end) => raw.once('close', end) };
+  return { identity: identity ?? { kind: 'anonymous' }, credential, onGone: (end) => whenClosed(raw, end) };
 }

@@ -76,6 +76,8 @@ export function registerProgramRoutes(api: Api, { programs }: { programs: Progra
     params,
     body: appendWorkSchema,
     budget: bodyBudgets.graph,
+    // A request that waits only renews the claim.
+    idempotency: ({ wait_seconds: seconds = 0 }) => (seconds > 0 ? 'repeated' : 'kept'),
     responses: { 200: ref(appendedWorkSchema) },
     async handler({ caller, params: given, body, request, reply }) {
       const run = await programs.getRun(caller, given.automation_run);

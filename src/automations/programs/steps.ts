@@ -253,9 +253,15 @@ export async function takeChildEnds(
   endOf: (row: runStore.RunRow | undefined) => { output: unknown } | { error: NodeError } | undefined,
 ): Promise<void> {
   const { state, around, row, tx } = change;
-  for (const step of [...state.open.values()]) {
+  const children = [...state.open.values()].flatMap((step) => {
     const id = step.phase === 'child' ? parseId('automationRun', step.child?.id ?? '') : undefined;
-    if (id === undefined) continue;
+    return id === undefined ? [] : [{ step, id }];
+  });
+  if (children.length === 0) return;
+  // A step may have thousands of children, and this runs at the end of each.
+  const running = new Set(await runStore.listChildRuns(tx, row));
+  for (const { step, id } of children) {
+    if (running.has(id)) continue;
     const end = endOf(await runStore.findRun(tx, row.appId, id));
     if (end === undefined) continue;
     const child = { kind: 'run', id: formatId('automationRun', id) };

@@ -7,10 +7,9 @@ import { AppError, invalidField } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { requireScope } from '../../tenancy/key-scopes.ts';
-import { unknownReference } from '../../tenancy/references.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { readSignedIds, writeSignedIds } from '../../tenancy/signed-ids.ts';
-import { findDefinition } from '../definitions/find.ts';
+import { listNamed } from '../definitions/find.ts';
 import * as runStore from '../runs/store.ts';
 import { claimLost, claimRun } from './claims.ts';
 import type { ProgramChange, ProgramJournal } from './journal.ts';
@@ -121,14 +120,10 @@ export function createProgramWakes(deps: WakeDeps) {
     async check(caller: Caller, names: readonly string[]): Promise<string[]> {
       // What is sent to a function lets its receiver execute runs.
       requireScope(caller.scopes, { area: 'automations', reads: false }, { what: 'waking a function for runs' });
-      const ids = new Set<string>();
-      for (const [index, name] of names.entries()) {
-        const found = await findDefinition(db, caller, name);
-        if (!found) throw unknownReference(`automations.${index}`);
-        if (!found.program) throw invalidField(`automations.${index}`, 'must be an automation with a WorkflowProgram');
-        ids.add(found.id);
-      }
-      return [...ids];
+      const automations = await listNamed(db, caller, names);
+      const wrong = automations.findIndex(({ program }) => !program);
+      if (wrong >= 0) throw invalidField(`automations.${wrong}`, 'must be an automation with a WorkflowProgram');
+      return [...new Set(automations.map(({ id }) => id))];
     },
 
     /** Wakes the function of a webhook now for all runs that wait for it. */

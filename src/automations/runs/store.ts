@@ -349,7 +349,8 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         r.tree_id, r.org_id, r.team_id, r.user_id, r.result, r.error,
         r.traceparent, r.wake_at, old.status as status_before, old.wake_at as wake_before),
     unscheduled as (${deleteWake(db)}),
-    ${ended ? cancelWaitingApprovals(db, now) : db``}
+    ${ended || append.waiting ? anchorRun(db, now) : db``}
+    ${ended ? endRun(db, append) : db``}
     ${nameFiles(db, 'moved', filesNamedIn(written.map(({ record }) => record)))}
     written as (
       insert into automation_run_entries (app_id, run_id, sequence, id, type, node_id, command_id, timer_id, record, created_at, link)
@@ -359,31 +360,11 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         ${written.map(({ nodeId }) => nodeId)}::text[], ${written.map(({ commandId }) => commandId)}::text[],
         ${written.map(({ timerId }) => timerId)}::text[], ${written.map(({ record }) => record)}::text[])
         with ordinality as e (id, type, node_id, command_id, timer_id, record, place)      -- Without entries there is still a link: the last one.
-      where e.id is not null),
-    anchored as (
-      insert into run_anchors (app_id, run_id, sequence, sandbox_id, automation_id, link, at)
-      select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from moved
-      where ${ended || append.waiting} and sequence > 0),
-    listened as (
-      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id, traceparent)
-      select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${`automation_run.${status}`}::text,
-        json_build_object('run', ${ended ? formatId('automationRun', run.id) : ''}::text, 'automation', ${append.automation}::text,
-          'status', ${status}::text, 'result', moved.result, 'error', moved.error),
-        moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id, moved.traceparent
-      from moved where ${ended} and (exists (select 1 from automations a where a.app_id = ${run.appId}
-          and a.sandbox_id = moved.sandbox_id and a.trigger = ${`automation_run.${status}`} and a.type = 'trigger'
-          and a.status = 'running')
-        or event_is_heard(moved.app_id, moved.sandbox_id, ${`automation_run.${status}`}))
-      returning app_id, id)
+      where e.id is not null)
     select moved.links, ${append.isLast ? db`1 / (select count(*) from moved) as is_found,` : db``}
-      (select add_job('dispatch_event', json_strip_nulls(json_build_object('appId', listened.app_id,
-        'eventId', listened.id, 'traceparent', moved.traceparent)))
-        from listened) as event,
+      ${ended ? wakeOthers(db) : db``}
       case when moved.status_before <> ${status}
-        then pg_notify(${changeChannel}, 'run/' || moved.app_id || '/' || moved.id) end as told,
-      case when ${ended} and moved.parent_run_id is not null then add_job(
-        'advance_run', json_strip_nulls(json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id,
-          'traceparent', moved.traceparent))) end as parent
+        then pg_notify(${changeChannel}, 'run/' || moved.app_id || '/' || moved.id) end as told
     from ${append.isLast ? db`(select) always left join moved on true` : db`moved`}`;
   const [row] = await (append.isLast ? db.runLast(statement).catch(noRows) : statement);
   if (row === undefined) return false;
@@ -398,11 +379,42 @@ function noRows(error: unknown): [] {
   throw error;
 }
 
-/** SQL: no node waits any longer for the approvals of the run in `moved`, which has ended. */
-function cancelWaitingApprovals(db: Db, now: Date): Statement {
+/** SQL: part of a `with` that notes the link of the run in `moved`, which rests or has ended. */
+function anchorRun(db: Db, now: Date): Statement {
+  return db`anchored as (
+      insert into run_anchors (app_id, run_id, sequence, sandbox_id, automation_id, link, at)
+      select app_id, id, sequence, sandbox_id, automation_id, link, ${now} from moved where sequence > 0),`;
+}
+
+/**
+ * SQL: part of a `with` for the run in `moved`, which has ended. No node waits any longer for its approvals, and its
+ * event is written if somebody listens.
+ */
+function endRun(db: Db, { run, automation, status, now }: Append): Statement {
+  const event = `automation_run.${status}`;
   return db`closed as (
       update approvals p set status = 'cancelled', closed_at = ${now}
-      from moved where p.app_id = moved.app_id and p.run_id = moved.id and p.status = 'waiting'),`;
+      from moved where p.app_id = moved.app_id and p.run_id = moved.id and p.status = 'waiting'),
+    listened as (
+      insert into events (app_id, id, sandbox_id, name, payload, depth, tree_id, org_id, team_id, user_id, traceparent)
+      select moved.app_id, ${newUuid()}::uuid, moved.sandbox_id, ${event}::text,
+        json_build_object('run', ${formatId('automationRun', run.id)}::text, 'automation', ${automation}::text,
+          'status', ${status}::text, 'result', moved.result, 'error', moved.error),
+        moved.event_depth + 1, coalesce(moved.tree_id, moved.id), moved.org_id, moved.team_id, moved.user_id, moved.traceparent
+      from moved where exists (select 1 from automations a where a.app_id = ${run.appId}
+          and a.sandbox_id = moved.sandbox_id and a.trigger = ${event} and a.type = 'trigger' and a.status = 'running')
+        or event_is_heard(moved.app_id, moved.sandbox_id, ${event})
+      returning app_id, id),`;
+}
+
+/** SQL: columns that queue the jobs for the listeners of a run that has ended, and for its parent. */
+function wakeOthers(db: Db): Statement {
+  return db`(select add_job('dispatch_event', json_strip_nulls(json_build_object('appId', listened.app_id,
+        'eventId', listened.id, 'traceparent', moved.traceparent)))
+        from listened) as event,
+      case when moved.parent_run_id is not null then add_job(
+        'advance_run', json_strip_nulls(json_build_object('appId', moved.app_id, 'runId', moved.parent_run_id,
+          'traceparent', moved.traceparent))) end as parent,`;
 }
 
 function toJson(value: unknown): string | null {

@@ -1,6 +1,6 @@
 import type { Database } from '../../db/database.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { latestTick, nextTick } from '../../lib/cron.ts';
+import { latestTick, nextTick, ScheduleError } from '../../lib/cron.ts';
 import type { Logger } from '../../lib/log.ts';
 import { chooseIdentity } from '../runs/invoker.ts';
 import { newRun } from '../runs/new-run.ts';
@@ -25,8 +25,8 @@ export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
     for (const automation of due) {
       const { schedule, timezone, nextTickAt } = automation;
       if (schedule === null || nextTickAt === null) continue;
-      const tick = latestTick(schedule, timezone, nextTickAt, now) ?? nextTickAt;
-      await setNextTick(tx, automation, nextTick(schedule, timezone, now) ?? null);
+      const { tick, next, error } = readTicks(schedule, timezone, nextTickAt, now);
+      await setNextTick(tx, automation, next);
       const payload = { scheduled_at: tick.toISOString() };
       await insertRun(
         tx,
@@ -34,6 +34,7 @@ export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
           payload,
           input: { trigger: 'workflow.scheduled', payload },
           scheduledAt: tick,
+          error,
           ...chooseIdentity(automation, undefined),
         }),
       );
@@ -41,4 +42,19 @@ export async function startDueSchedules(deps: ScheduleDeps): Promise<number> {
     }
     return due.length;
   });
+}
+
+/**
+ * The tick that is due, and the next one. A new version of the data about time zones may lack that of a schedule: then its
+ * run fails and says so, and no other schedule is delayed.
+ */
+function readTicks(schedule: string, timezone: string, due: Date, now: Date) {
+  try {
+    const tick = latestTick(schedule, timezone, due, now) ?? due;
+    return { tick, next: nextTick(schedule, timezone, now) ?? null, error: null };
+  } catch (error) {
+    if (!(error instanceof ScheduleError)) throw error;
+    const message = `The schedule cannot be read any longer (${error.message}). It has stopped: change the automation.`;
+    return { tick: due, next: null, error: { code: 'invalid_schedule', message } };
+  }
 }

@@ -22,9 +22,11 @@ export function createBase(services: Services, ledger: Ledger) {
   };
 }
 
-export function createLanguageModels({ db, secrets, clock, config, log, resolve, process, metrics }: Services): Llm {
+export function createLanguageModels(services: Services): Llm {
+  const { db, secrets, clock, config, log, resolve, process, metrics, settlements } = services;
   return createLlm({
     ...{ db, secrets, clock, config, log, resolve, checkSchema: process.expressions.checkSchema },
+    settlements,
     slots: process.llmSlots,
     vectorSlots: process.vectorSlots,
     allow: parseAllowList(config.fetchAllow),

@@ -1,5 +1,5 @@
 import type { Pair } from './copy.ts';
-import { bypassTriggers, inTransaction, type Session } from './session.ts';
+import { bypassTriggers, copyRows, inTransaction, literal, type Session } from './session.ts';
 
 /*
  * Jobs of a frozen app are held apart, so that no worker of either side takes one. A job that was running is held as if
@@ -25,15 +25,11 @@ export async function holdJobs(session: Session, appId: string): Promise<void> {
 
 /** Copies the held jobs to the target, which still holds them. */
 export async function sendHeldJobs({ source, target }: Pair, appId: string): Promise<void> {
-  const { rows } = await source.query<{ jobs: string }>(
-    "select coalesce(json_agg(j), '[]')::text as jobs from app_held_jobs j where app_id = $1",
-    [appId],
-  );
   await inTransaction(target, async () => {
     await discardHeldJobs(target, appId);
-    await target.query(
-      `insert into app_held_jobs select * from json_populate_recordset(null::app_held_jobs, $1::json)`,
-      [rows[0]?.jobs],
+    await copyRows(
+      { session: source, query: `select ${columns} from app_held_jobs where app_id = ${literal(appId)}` },
+      { session: target, table: 'app_held_jobs', columns: columns.split(', ') },
     );
   });
 }

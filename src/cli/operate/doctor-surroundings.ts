@@ -56,6 +56,30 @@ export async function checkConnections(db: Database, config: Config): Promise<Ch
   return { level: 'fail', message, fix: 'Raise max_connections, or lower QUARRY_DB_POOL. See docs/scaling.md.' };
 }
 
+/** Checks that what the database acknowledges survives a power cut of its machine. */
+export async function checkDurability(db: Database): Promise<CheckResult> {
+  const off = await db<{ name: string }[]>`
+    select name from pg_settings where name in ('fsync', 'full_page_writes', 'synchronous_commit') and setting = 'off'
+    order by name`;
+  if (off.length === 0) return { level: 'ok', message: 'what it acknowledges is on disk' };
+  const names = off.map(({ name }) => name).join(', ');
+  const message = `a power cut loses what was acknowledged: ${names} ${off.length === 1 ? 'is' : 'are'} off`;
+  return { level: 'warn', message, fix: `Turn on ${names} in PostgreSQL.` };
+}
+
+/** Checks that no transaction that writes is forgotten: new event streams wait for it, and nothing is cleaned up. */
+export async function checkTransactions(db: Database, secondsMax = 600): Promise<CheckResult[]> {
+  const [oldest] = await db<{ process: number; name: string; seconds: number }[]>`
+    select pid as process, application_name as name, extract(epoch from clock_timestamp() - xact_start)::float8 as seconds
+    from pg_stat_activity
+    where datname = current_database() and backend_xid is not null and application_name not like 'quarry-move%'
+    order by xact_start limit 1`;
+  if (oldest === undefined || oldest.seconds <= secondsMax) return [];
+  const message = `${oldest.name || 'a program'} has kept a transaction open for ${Math.round(oldest.seconds / 60)} minutes`;
+  const fix = `New event streams wait for it. If it is not needed: select pg_terminate_backend(${oldest.process}).`;
+  return [{ level: 'warn', message, fix }];
+}
+
 /** Checks whether DATABASE_URL is a pooler in transaction mode, and that the other settings match. */
 export async function checkPooler(config: Config): Promise<CheckResult[]> {
   if (config.databaseUrl === undefined) return [];

@@ -24,6 +24,7 @@ import { checkReplicaUrl } from './doctor-replica.ts';
 import {
   type CheckResult,
   checkConnections,
+  checkDurability,
   checkGit,
   checkOpenFiles,
   checkPooler,
@@ -32,6 +33,7 @@ import {
   checkRenderer,
   checkReplicas,
   checkTracing,
+  checkTransactions,
 } from './doctor-surroundings.ts';
 import { withDatabase } from './with-database.ts';
 
@@ -224,7 +226,8 @@ async function checkDatabase(db: Database): Promise<CheckResult[]> {
     row.encoding === 'UTF8'
       ? []
       : [{ level: 'fail', message: `its encoding is ${row.encoding}`, fix: 'Create the database with encoding UTF8.' }];
-  return [version, ...encoding, await checkMigrations(db), await checkNotifications(db)];
+  const schema = [await checkMigrations(db), await checkNotifications(db)];
+  return [version, ...encoding, ...schema, await checkDurability(db), ...(await checkTransactions(db))];
 }
 
 async function checkMigrations(db: Database): Promise<CheckResult> {

@@ -4,6 +4,7 @@ import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { AppError } from '../../lib/errors.ts';
 import { freeBytes } from '../../lib/single-use-bytes.ts';
+import { whenClosed } from '../closed.ts';
 import { turns } from '../limits/turns.ts';
 import { type BodyBudget, bodyBudgets } from './budgets.ts';
 import { appOf } from './intake.ts';
@@ -54,14 +55,7 @@ export function isFromConnection({ raw }: FastifyRequest): boolean {
 /** Releases the memory when the response is sent or its connection closes. A handler retains it while it works. */
 function releaseWithResponse(request: FastifyRequest, memory: TextMemory): void {
   request.bodyText = memory;
-  let isReleased = false;
-  const release = () => {
-    if (!isReleased) memory.release();
-    isReleased = true;
-  };
-  // An in-process request has no connection that closes.
-  request.response.once('close', release).once('finish', release);
-  if (request.response.closed) release();
+  whenClosed(request.response, () => memory.release());
 }
 
 /**
@@ -82,6 +76,8 @@ async function readChunks(
 ): Promise<void> {
   const announced = Number(request.headers['content-length'] ?? 0);
   if (announced > bytesMax) throw tooLarge(bytesMax);
+  // The client has left, so neither bytes nor an end will arrive.
+  if (request.raw.destroyed) throw cutShort();
   const decoder = createDecoder(request);
   const takeHashed = (chunk: Buffer) => {
     request.bodyHash?.update(chunk);

@@ -5,6 +5,7 @@ import { Shares } from '../../fairness/shares.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AppError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
+import { whenClosed } from '../closed.ts';
 
 type IntakeOptions = {
   clock: Clock;
@@ -49,18 +50,14 @@ export class Intake {
     if (!this.#memory.fits(app, bytes)) throw memoryFull(app !== anonymous && bytes <= this.#memory.free);
     this.#memory.add(app, bytes);
     const held = this.#held.get(request);
-    if (held !== undefined) held.push({ app, bytes });
-    else this.#releaseWithResponse(request, { app, bytes });
+    if (held !== undefined) return void held.push({ app, bytes });
+    this.#held.set(request, [{ app, bytes }]);
+    whenClosed(request.response, () => this.#release(request));
   }
 
-  #releaseWithResponse(request: FastifyRequest, first: HeldBytes): void {
-    this.#held.set(request, [first]);
-    const release = () => {
-      for (const { app, bytes } of this.#held.get(request) ?? []) this.#memory.add(app, -bytes);
-      this.#held.delete(request);
-    };
-    // An in-process request has no connection that closes.
-    request.response.once('close', release).once('finish', release);
+  #release(request: FastifyRequest): void {
+    for (const { app, bytes } of this.#held.get(request) ?? []) this.#memory.add(app, -bytes);
+    this.#held.delete(request);
   }
 
   /** Calls back once if the body arrives too slowly. Returns a function that stops the watch. */

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { Shares } from '../../fairness/shares.ts';
 import { AppError } from '../../lib/errors.ts';
+import { whenClosed } from '../closed.ts';
 
 /** Shares of what this process holds open for apps, or for holders of another kind. */
 export class AppShares {
@@ -29,8 +30,7 @@ export class AppShares {
   /** The same, until the response ends. */
   takeUntilClosed(response: ServerResponse, appId: string, count = 1): void {
     this.take(appId, count);
-    if (response.closed) this.release(appId, count);
-    else response.once('close', () => this.release(appId, count));
+    whenClosed(response, () => this.release(appId, count));
   }
 
   release(appId: string, count = 1): void {

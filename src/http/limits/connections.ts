@@ -5,6 +5,7 @@ import type { FastifyRequest } from 'fastify';
 import type { AppError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { networkOf } from '../../lib/network.ts';
+import { whenClosed } from '../closed.ts';
 import { AppShares } from './app-shares.ts';
 
 type Arrived = { request: IncomingMessage; response: ServerResponse };
@@ -44,7 +45,7 @@ export class Connections {
     } catch (error) {
       return error as AppError;
     }
-    response.once('close', () => this.#requests.release(network));
+    whenClosed(response, () => this.#requests.release(network));
     return undefined;
   }
 
@@ -71,7 +72,7 @@ export class Connections {
       connection.started += 1;
       // Node announces the end of the connection with this response, but leaves it open.
       if (connection.started >= limits.requestsOfConnectionMax) response.shouldKeepAlive = false;
-      response.once('close', () => {
+      whenClosed(response, () => {
         connection.inProgress -= 1;
         if (connection.waiting.length > 0) setImmediate(startNext, connection);
       });

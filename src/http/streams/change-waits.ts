@@ -1,3 +1,4 @@
+import { isInOpenUnit } from '../../db/database.ts';
 import { callAfter } from '../../lib/clock.ts';
 import type { CredentialFacts } from '../../tenancy/credential.ts';
 import type { AppShares } from '../limits/app-shares.ts';
@@ -97,6 +98,8 @@ class Wait implements EndsWithReader {
 
   /** Resolves at the next change, including one since the last call, or after this time. */
   async next(ms: number): Promise<void> {
+    // What others change could be locked by this request.
+    if (isInOpenUnit()) throw new Error('A request waits within its transaction.');
     if (!this.#isChanged && !this.#hasEnded)
       await new Promise<void>((resolve) => {
         const cancel = callAfter(ms, resolve);

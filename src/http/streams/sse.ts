@@ -4,6 +4,7 @@ import type { Db } from '../../db/database.ts';
 import { systemClock } from '../../lib/clock.ts';
 import type { UserCaller } from '../../tenancy/caller.ts';
 import { hasExpired } from '../../tenancy/credential.ts';
+import { whenClosed } from '../closed.ts';
 import type { AppShares } from '../limits/app-shares.ts';
 import { ChangeWaits } from './change-waits.ts';
 import type { StreamHubOptions } from './hub-options.ts';
@@ -177,6 +178,7 @@ export class StreamHub {
       this.#topics.set(name, topic);
     }
     topic.streams.add(stream);
+    this.#forgetWhenClosed(stream);
     this.#markDirty(name);
     return reply;
   }
@@ -198,6 +200,7 @@ export class StreamHub {
     const stream = this.#add(request, reply.raw, opened, () => work.wake());
     const work = new WorkStream(reply, stream.outlet, describe);
     stream.work = work;
+    this.#forgetWhenClosed(stream);
     return work;
   }
 
@@ -224,13 +227,16 @@ export class StreamHub {
     this.#byAge.add(stream);
     if (this.#ageTimer === undefined) this.#endExpired();
     this.#nextBucket = (this.#nextBucket + 1) % bucketCount;
+    return stream;
+  }
+
+  #forgetWhenClosed(stream: Stream): void {
     const forget = () => {
       this.#forget(stream);
       stream.work?.stop(endings.gone());
     };
-    response.on('close', forget);
-    response.on('error', forget);
-    return stream;
+    stream.response.on('error', forget);
+    whenClosed(stream.response, forget);
   }
 
   /** Ends every stream, tells clients when to reconnect, and stops listening. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Shares } from '../../fairness/shares.ts';
+import { whenClosed } from '../closed.ts';
 
 type UnreadOptions = {
   /** What the streams of all apps hold in this process. */
@@ -34,7 +35,7 @@ export class UnreadBytes {
   /** @param onReady called when a stream that was full can be written to. */
   open(response: ServerResponse, appId: string, onReady: () => void): Outlet {
     const outlet = new Outlet(this, response, appId, onReady);
-    response.once('close', () => this.count(outlet, 0));
+    whenClosed(response, () => this.count(outlet, 0));
     return outlet;
   }
 

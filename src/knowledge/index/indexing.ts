@@ -4,15 +4,10 @@ import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { ParserPool } from '../../content/parse/pool/pool.ts';
-import {
-  indexedText,
-  type PreparedText,
-  type PrepareInput,
-  type PrepareTerms,
-  withContext,
-} from '../../content/prepare.ts';
+import { type PreparedText, type PrepareInput, type PrepareTerms, withContext } from '../../content/prepare.ts';
 import type { Database, Db, Transaction } from '../../db/database.ts';
 import { defined } from '../../lib/defined.ts';
+import { storableText } from '../../lib/storable-text.ts';
 import * as documents from '../documents/store.ts';
 import {
   type DocumentRow,
@@ -79,7 +74,7 @@ export async function prepareDocument(
   },
   signal: AbortSignal | undefined,
 ): Promise<PreparedDocument & { embedded: number }> {
-  const text = Buffer.from(indexedText(input.text));
+  const text = Buffer.from(storableText(input.text));
   const { vectors, ...prepared } =
     input.prepared ??
     (await parser.prepare(

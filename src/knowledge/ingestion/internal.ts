@@ -16,7 +16,7 @@ export type InternalIngestions = {
   /** Starts an ingestion of visible files, behind an active one. The metadata of the ingestion lists the files. */
   ingestFiles(db: Db, source: SourceRow, kind: 'push' | 'batch', files: readonly FileItem[]): Promise<IngestionRow>;
   /** Starts an automatic pull, unless another ingestion is active, which is returned then. */
-  pullDue(source: SourceRow): Promise<IngestionRow>;
+  pullDue(db: Db, source: SourceRow): Promise<IngestionRow>;
 };
 
 export function createInternalIngestions(
@@ -52,7 +52,7 @@ export function createInternalIngestions(
       return (await begin(db, { source, kind, items, onActive: 'queue', metadata })).ingestion;
     },
 
-    async pullDue(source) {
+    async pullDue(db, source) {
       return (await begin(db, { source, kind: 'pull', items: [], onActive: 'return' })).ingestion;
     },
   };

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Transaction } from '../../db/database.ts';
-import { storableText } from '../../db/text.ts';
+import { storableText } from '../../lib/storable-text.ts';
 import { usePages } from '../../tenancy/quotas.ts';
 import { groupWrites, removeDocument } from '../index/indexing.ts';
 import type { SourceKey } from '../index/store.ts';

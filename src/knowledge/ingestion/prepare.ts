@@ -4,9 +4,9 @@ import type { ParserPool, ReadAndPrepared } from '../../content/parse/pool/pool.
 import { type OcrReport, ParseError } from '../../content/parse/types.ts';
 import { type PreparedText, type PrepareTerms, titleOf } from '../../content/prepare.ts';
 import type { Db } from '../../db/database.ts';
-import { storableText } from '../../db/text.ts';
 import { defined } from '../../lib/defined.ts';
 import { newUuid } from '../../lib/ids.ts';
+import { storableText } from '../../lib/storable-text.ts';
 import { quotaError } from '../../tenancy/quotas.ts';
 import { type DocumentRow, findDocumentById, readTextWithFragments } from '../documents/store.ts';
 import {

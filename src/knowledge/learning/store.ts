@@ -287,14 +287,6 @@ export async function discardModel(tx: Transaction, key: SourceKey): Promise<voi
   await tx`delete from knowledge_model_codes where ${of}`;
 }
 
-/** Deletes everything of a source's model. */
-export async function deleteModel(tx: Transaction, key: SourceKey): Promise<void> {
-  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId}`;
-  await tx`delete from knowledge_models where ${of}`;
-  await tx`delete from knowledge_model_terms where ${of}`;
-  await tx`delete from knowledge_model_codes where ${of}`;
-}
-
 /** The vectors of these words in a model's version, unordered. */
 export function listWords(db: Db, key: SourceKey, version: number, terms: string[]) {
   return db<{ term: string; vector: Buffer }[]>`

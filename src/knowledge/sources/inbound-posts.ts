@@ -58,7 +58,7 @@ export function createInboundPosts(deps: PostDeps) {
       if (contentType !== null && !isMediaType(contentType)) throw invalidField('content-type', 'is not a media type');
       // What a system that pushes changes posts only says that there is something to pull.
       if (source.type !== 'webhook/inbound')
-        return { ingestion: formatId('ingestion', (await ingestions.pullDue(source)).id) };
+        return { ingestion: formatId('ingestion', (await ingestions.pullDue(db, source)).id) };
       const item = { ...emptyItem, content, contentType };
       const ingestionId = signature
         ? (await storeSigned(deps, source, signature, item)).ingestionId

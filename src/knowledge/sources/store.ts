@@ -289,11 +289,12 @@ export async function threadExists(db: Db, caller: Caller, id: string): Promise<
   return rows.count > 0;
 }
 
-/** Locks and returns up to `count` sources whose schedule is due. */
-export function listDueSources(db: Db, now: Date, count: number) {
-  return db<SourceRow[]>`
-    select * from knowledge_sources s where next_pull_at <= ${now} and state = 'active' and ${isInUse(db, 's.app_id')}
-    order by next_pull_at limit ${count} for update skip locked`;
+/** Locks and returns the source whose schedule has been due for longest. */
+export async function lockDueSource(tx: Db, now: Date): Promise<SourceRow | undefined> {
+  const [row] = await tx<SourceRow[]>`
+    select * from knowledge_sources s where next_pull_at <= ${now} and state = 'active' and ${isInUse(tx, 's.app_id')}
+    order by next_pull_at limit 1 for update skip locked`;
+  return row;
 }
 
 export async function setNextPull(db: Db, appId: string, id: string, nextPullAt: Date | null): Promise<void> {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf, type Run } from '../../support/automations.ts';
 import type { TestTenants } from '../../support/provisioner.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../../support/server.ts';
@@ -308,6 +309,23 @@ test('a due schedule starts one run for the latest missed tick, however often it
   const next = (await client.call<{ next_run_at: string }>('GET', `/automations/${id}`)).body.next_run_at;
   assert.ok(Date.parse(next) > Date.now());
   assert.equal((await runs()).length, 1);
+});
+
+test('a schedule whose time zone is no longer known fails its run, and delays no other schedule', async () => {
+  const schedule = `${(new Date().getUTCMinutes() + 30) % 60} * * * *`;
+  const create = () => client.createAutomation({ type: 'scheduled', schedule, workflow: graph });
+  const [lost, kept] = [(await create()).id, (await create()).id];
+  await server.db`
+    update automations set next_tick_at = now() - interval '26 hours' + (id <> ${parseId('automation', lost) ?? ''})::int * interval '1 hour',
+      timezone = case when id = ${parseId('automation', lost) ?? ''} then 'Mars/Base' else timezone end
+    where id = any(${[lost, kept].map((id) => parseId('automation', id) ?? '')}::uuid[])`;
+  const runs = async (id: string) => (await client.call<{ data: Run[] }>('GET', `/automations/${id}/runs`)).body.data;
+  await waitUntil(async () => (await runs(kept)).length === 1);
+  await waitUntil(async () => (await runs(lost)).length === 1);
+  const [run] = await runs(lost);
+  assert.deepEqual([run?.status, run?.error?.code], ['failed', 'invalid_schedule']);
+  const { body } = await client.call<{ next_run_at: string | null }>('GET', `/automations/${lost}`);
+  assert.equal(body.next_run_at ?? undefined, undefined);
 });
 
 test('an external worker claims runs, renews, reports, and loses a claim that it does not renew', async () => {

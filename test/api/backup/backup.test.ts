@@ -354,6 +354,29 @@ test('an interrupted restore prevents servers from starting, and completes when 
   await assert.rejects(restore(whole, empty), /database is not empty/);
 });
 
+test('a restore that is started again while it still runs is refused', async () => {
+  const empty = await createEmpty();
+  const begun = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  const slow: BlobStore = {
+    ...empty.blobs,
+    async put(key, body, options) {
+      begun.resolve();
+      await goOn.promise;
+      return empty.blobs.put(key, body, options);
+    },
+  };
+  const first = restore(whole, { ...empty, blobs: slow });
+  try {
+    await begun.promise;
+    await assert.rejects(restore(whole, empty), /Another restore into this database is running/);
+  } finally {
+    goOn.resolve();
+    await first;
+  }
+  assert.equal((await empty.db`select 1 from files`).length, filesCount);
+});
+
 test('another root secret, a newer release and a database in use are refused before anything is written', async () => {
   const empty = await createEmpty();
   const secrets = new Secrets('0123456789abcdef0123456789abcdef');

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { dropSession, openSession } from '../../../src/cells/move/session.ts';
 import { eventBounds, sweepEvents } from '../../../src/events/domain.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { EventStream } from '../../support/event-stream.ts';
@@ -112,6 +113,20 @@ test('a change in progress when the stream opens is shown, or the stream waits f
   await writer`commit`;
   writer.release();
   await opening;
+});
+
+test('no stream waits for the copy of an app that is being moved into its database', async () => {
+  const app = await server.provision.app();
+  const mover = await openSession(server.services.directTarget, 'quarry-move-1');
+  try {
+    await mover.query('begin');
+    await mover.query('select pg_current_xact_id()');
+    const stream = await open(app);
+    assert.equal(stream.response.statusCode, 200);
+    assert.equal((await stream.take()).event, 'ready');
+  } finally {
+    dropSession(mover);
+  }
 });
 
 test('users see the events of resources that are visible to them, and no longer once they lose their rights', async () => {

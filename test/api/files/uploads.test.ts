@@ -198,6 +198,26 @@ test('the contents of deleted files are kept for the days in which a database ma
   }
 });
 
+test('a blob that its store does not delete keeps no other from being deleted', async () => {
+  const keys = ['locked', 'free'].map((name) => `${app.app.uuid}/${name}`);
+  for (const [at, key] of keys.entries()) {
+    await services.blobs.put(key, Buffer.from('x'), { contentType: 'text/plain' });
+    await db`
+      insert into doomed_blobs (app_id, blob_key, due_at)
+      values (${app.app.uuid}, ${key}, now() - interval '1 hour' + ${at} * interval '1 minute')`;
+  }
+  const remove = async (key: string) => {
+    if (key === keys[0]) throw new Error('The object is locked.');
+    await services.blobs.remove(key);
+  };
+  const sweep = () => sweepBlobs({ db, blobs: { ...services.blobs, remove } });
+  await assert.rejects(sweep(), /locked/);
+  assert.equal((await sweep()).blobs, 1);
+  assert.equal(await services.blobs.stat(keys[1] ?? ''), undefined);
+  await db`update doomed_blobs set due_at = now() where blob_key = ${keys[0] ?? ''}`;
+  assert.equal((await sweepBlobs(services)).blobs, 1);
+});
+
 test('blobs are deleted with their rows: immediately, or by the sweep after a cascade', async () => {
   const guest = await provision.user(app);
   const made = await api<FileBody>('POST', '/api/v1/files', {

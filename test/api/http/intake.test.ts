@@ -113,6 +113,37 @@ test('a body that is refused for its speed leaves no open file, and a resumable 
   });
 });
 
+test('a repeatable upload holds no transaction while its body arrives', async () => {
+  const { secretKey: key } = await provision.app();
+  const headers = {
+    ...{ 'x-api-key': key, 'idempotency-key': 'upload-1', ...offsetType },
+    ...{ ...uploadHeaders({ filename: 'a', content_type: 'text/plain' }), 'upload-length': '9' },
+  };
+  const slow = begin('/api/v1/uploads', headers, 9, 4);
+  const list = async () => (await api<{ data: { id: string }[] }>('GET', '/api/v1/uploads', { key })).body.data;
+  const hasOpenTransaction = async () => {
+    const writers = await server.db`
+      select from pg_stat_activity
+      where datname = current_database() and state = 'idle in transaction' and strpos(query, 'uploads') > 0`;
+    return writers.count > 0;
+  };
+  await waitUntil(async () => (await list()).length > 0 || (await hasOpenTransaction()));
+  const [upload] = await list();
+  assert.ok(upload, 'it can be resumed');
+  slow.send(Buffer.alloc(5, 0x20));
+  const text = await slow.answered;
+  assert.match(text, /^HTTP\/1\.1 201 /);
+  slow.destroy();
+  const again = begin('/api/v1/uploads', headers, 9, 9);
+  assert.match(await again.answered, /^HTTP\/1\.1 201 .*idempotency-replayed: true/is);
+  again.destroy();
+  const { body } = await api<{ data: { id: string }[] }>('GET', '/api/v1/files', { key });
+  assert.deepEqual(
+    body.data.map(({ id }) => id.slice(4)),
+    [upload.id.slice(4)],
+  );
+});
+
 test('once a body has arrived, the time that the server needs does not count against the client', async () => {
   const path = '/api/v1/files/uploads';
   const headers = { 'x-api-key': app.secretKey, 'content-type': 'text/plain', 'x-filename': 'a' };

@@ -230,3 +230,19 @@ test('a recurring job that hangs in one database delays no recurring job of anot
     opened?.resolve();
   }
 });
+
+test('a job that fails with words that cannot be stored is tried again like any other', async () => {
+  const failed = Promise.withResolvers<void>();
+  const work: Task = async (_payload, { attempt }) => {
+    if (attempt > 1) return failed.resolve();
+    throw new Error(`a\0b\ud800${'c'.repeat(1_000_000)}`);
+  };
+  await addJob(database.db, 'work', { appId: other });
+  await start({ work }, 1);
+  await until(async () => (await database.db`select from jobs where locked_by is null and attempts = 1`).count > 0);
+  const [job] = await database.db<{ reason: string }[]>`select last_error as reason from jobs`;
+  assert.match(job?.reason ?? '', /^a\ufffdb\ufffdc+$/);
+  assert.ok((job?.reason.length ?? 0) <= 10_000);
+  await database.db`update jobs set run_at = now()`;
+  await failed.promise;
+});

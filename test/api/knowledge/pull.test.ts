@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { parseId } from '../../../src/lib/ids.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { htmlPage, startSite } from '../../support/fixture-site.ts';
 import { type Json, knowledgeOf, type TestIngestion } from '../../support/knowledge.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 const server = await startTestServer({ env: { QUARRY_FETCH_ALLOW: '127.0.0.1' } });
 after(() => server.close());
@@ -215,6 +217,38 @@ test('a schedule pulls an active source by itself, and never a paused one', asyn
     assert.equal((await app.waitForIngestion(pull.id)).status, 'succeeded');
     assert.deepEqual(await list(paused), []);
   } finally {
+    await site.close();
+  }
+});
+
+test('a pull that cannot be started is tried again later, and delays no other source', async () => {
+  const site = await startSite({}, (_request, response) => {
+    response.setHeader('content-type', 'text/html');
+    response.end(htmlPage('Tides'));
+  });
+  const payload = { url: `${site.origin}/`, schedule: '*/5 * * * *' };
+  const create = () => app.createSource({ ...org, type: 'web/link', payload });
+  const [broken, kept] = [await create(), await create()];
+  const id = parseId('source', broken) ?? '';
+  try {
+    await server.db`create table refused as select ${id}::uuid as id`;
+    await server.db`create function refuse_pull() returns trigger language plpgsql as $$ begin
+      if new.source_id in (select id from refused) then raise exception 'refused'; end if; return new; end $$`;
+    await server.db`create trigger refuse_pull before insert on knowledge_ingestions
+      for each row execute function refuse_pull()`;
+    await server.db`
+      update knowledge_sources set next_pull_at = now() - (1 + (id = ${id})::int) * interval '1 minute'
+      where id = any(${[id, parseId('source', kept) ?? '']}::uuid[])`;
+    await server.server.work.tasks.start_pulls?.({}, {} as never);
+    const list = async (source: string) =>
+      (await app.send<{ data: { id: string }[] }>('GET', `/knowledge_sources/${source}/ingestions`)).body.data;
+    await until(async () => (await list(kept)).length === 1);
+    assert.deepEqual(await list(broken), []);
+    const [row] = await server.db<{ isLater: boolean }[]>`
+      select next_pull_at > now() as is_later from knowledge_sources where id = ${id}`;
+    assert.equal(row?.isLater, true);
+  } finally {
+    await server.db`drop trigger if exists refuse_pull on knowledge_ingestions`;
     await site.close();
   }
 });

@@ -58,6 +58,7 @@ const llm = createLlm({
   config: services.config,
   slots: services.process.llmSlots,
   vectorSlots: services.process.vectorSlots,
+  settlements: services.settlements,
   resolve: createSystemResolver(),
   allow: parseAllowList(['127.0.0.1']),
   checkSchema: async () => [],

@@ -12,10 +12,8 @@ import { until } from '../../support/until.ts';
 
 const model = await startLanguageModel();
 model.script = () => ({ text: 'Hello.', usage: [60, 40] });
-const server = await startTestServer({
-  env: { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'house' },
-  logLevel: 'fatal',
-});
+const env = { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'house' };
+const server = await startTestServer({ env, logLevel: 'fatal' });
 after(async () => {
   await server.close();
   await model.close();
@@ -35,13 +33,18 @@ async function createBudget() {
   return { app, tokens };
 }
 
-test('a call whose settlement fails succeeds, and its budgets have what it used soon after', async () => {
-  const { app, tokens } = await createBudget();
-  // PostgreSQL refuses to lower what is used, as if it were out of connections.
-  await db`create function refuse_settlement() returns trigger language plpgsql as
-    $$ begin raise exception 'out of connections' using errcode = '53300'; end $$`;
+/** PostgreSQL refuses to lower what is used, as if it were out of connections, and counts how often. */
+async function refuseSettlements(): Promise<void> {
+  await db`create sequence if not exists refusals`;
+  await db`create or replace function refuse_settlement() returns trigger language plpgsql as
+    $$ begin perform nextval('refusals'); raise exception 'out of connections' using errcode = '53300'; end $$`;
   await db`create trigger refuse_settlement before update on model_budget_uses
     for each row when (new.tokens < old.tokens) execute function refuse_settlement()`;
+}
+
+test('a call whose settlement fails succeeds, and its budgets have what it used soon after', async () => {
+  const { app, tokens } = await createBudget();
+  await refuseSettlements();
   const node = { id: 'g', kind: 'generate', messages: [{ role: 'user', content: 'Hi.' }], tokens: 5_000 };
   const run = await new AutomationsClient(server, app).runGraph(graphOf(node), {});
   assert.equal(run.status, 'completed', JSON.stringify(run));
@@ -52,6 +55,26 @@ test('a call whose settlement fails succeeds, and its budgets have what it used 
   await db`drop trigger refuse_settlement on model_budget_uses`;
   await until(async () => (await tokens()) === 100);
   assert.equal(await quota(), 100);
+});
+
+test('a server that stops settles what it could not settle before', async () => {
+  const { app, tokens } = await createBudget();
+  const refusals = async () => (await db<[{ count: number }]>`select last_value as count from refusals`)[0].count;
+  const before = await refusals();
+  const beside = await startTestServer({ beside: server, env, logLevel: 'fatal' });
+  try {
+    await refuseSettlements();
+    const body = { input: 'Hi.', max_output_tokens: 5_000 };
+    const { status, text } = await beside.api('POST', '/v1/responses', { token: app.secretKey, body });
+    assert.equal(status, 200, text);
+    // By now, the next attempt is seconds away.
+    await until(async () => (await refusals()) >= before + 4);
+    assert.ok(((await tokens()) ?? 0) >= 5_000, 'reserved');
+    await db`drop trigger refuse_settlement on model_budget_uses`;
+  } finally {
+    await beside.close();
+  }
+  assert.equal(await tokens(), 100);
 });
 
 test('a settlement whose response was lost takes effect once, and one that was not committed does so too', async () => {

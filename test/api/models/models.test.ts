@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
 import { after, beforeEach, test } from 'node:test';
 import { sweepModels } from '../../../src/models/sweep.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
-import { startLanguageModel } from '../../support/language-model.ts';
+import { chatEvent, startLanguageModel } from '../../support/language-model.ts';
 import { startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 /* Models that apps bring, aliases, and the records of calls. */
 
@@ -231,6 +233,40 @@ test('a server that refuses members and then fails is asked a bounded number of 
   };
   const run = await generate(name, { schema: { type: 'object' } });
   assert.deepEqual([run.status, run.error?.code, first.requests.length], ['failed', 'llm_failed', 6]);
+});
+
+test('a repeatable request holds no transaction while a model is silent, and calls it once', async () => {
+  const { id } = await createModel();
+  const asked = Promise.withResolvers<ServerResponse>();
+  first.script = () => ({ respond: asked.resolve });
+  const headers = { 'idempotency-key': 'try-1' };
+  const send = () => api<{ ok: boolean }>('POST', `/api/v1/models/${id}/test`, { key: app.secretKey, headers });
+  const tried = send();
+  const response = await asked.promise;
+  await until(async () => {
+    const writers = await server.db`
+      select from pg_stat_activity
+      where datname = current_database() and backend_xid is not null and state like 'idle in transaction%'`;
+    return writers.count === 0;
+  });
+  assert.equal(response.destroyed, false, 'the model is still asked');
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.end(`${chatEvent('yes', { finish_reason: 'stop' })}data: [DONE]\n\n`);
+  const { status, body, text } = await tried;
+  assert.deepEqual([status, body.ok], [200, true], text);
+  const again = await send();
+  assert.deepEqual([again.text, again.headers.get('idempotency-replayed')], [text, 'true']);
+  assert.equal(first.requests.length, 1);
+});
+
+test('a server that ends its text for a reason that cannot be stored is called once', async () => {
+  const { name } = await createModel();
+  first.script = () => ({ text: 'Hello.', finish: `odd\0${'x'.repeat(10_000)}` });
+  const run = await generate(name);
+  assert.equal(run.status, 'completed', JSON.stringify(run).slice(0, 1_000));
+  const [call] = await callsOf(run);
+  assert.deepEqual([first.requests.length, call?.status], [1, 'succeeded']);
+  assert.match(String(call?.finish_reason), /^odd\ufffdx{96}$/);
 });
 
 test('the models that requests may name are listed, without URLs of the operator', async () => {

@@ -1,3 +1,4 @@
+import { storableText } from '../../../lib/storable-text.ts';
 import type { Completed, Completion } from './completion.ts';
 import { charactersWithin, cutUsage, type TokenUsage } from './messages.ts';
 import { type ToolCallPart, ToolCalls } from './tools.ts';
@@ -9,6 +10,9 @@ export type OutputPart = {
   finishReason: string | undefined;
   usage: TokenUsage | undefined;
 };
+
+/** Servers choose their own reasons. */
+const finishReasonCharactersMax = 100;
 
 /** What the model has written so far. */
 export class Output {
@@ -39,7 +43,7 @@ export class Output {
   add({ text, toolCalls = [], usage, finishReason }: OutputPart): void {
     for (const part of toolCalls) this.#addCall(part);
     this.usage = usage ?? this.usage;
-    this.finishReason = finishReason ?? this.finishReason;
+    this.finishReason = storableText(finishReason?.slice(0, finishReasonCharactersMax)) ?? this.finishReason;
     const joined = this.#half + text;
     this.#half = /[\ud800-\udbff]$/.test(joined) ? joined.slice(-1) : '';
     this.#write(joined.slice(0, joined.length - this.#half.length));
@@ -62,11 +66,10 @@ export class Output {
     return { text: this.text, toolCalls: [], finishReason: 'length', usage };
   }
 
-  /** PostgreSQL stores neither NUL nor half of a surrogate pair. */
   #write(text: string): void {
     const left = this.#charactersMax - this.text.length;
     const fitting = text.length > left ? text.slice(0, left).replace(/[\ud800-\udbff]$/, '') : text;
-    const written = fitting.replaceAll('\u0000', '\uFFFD').toWellFormed();
+    const written = storableText(fitting);
     if (written === '') return;
     this.text += written;
     this.#request.onText?.(written);

@@ -1,3 +1,5 @@
+import { storableText } from '../../../lib/storable-text.ts';
+
 /* What a language model may call, and what it asked for. */
 
 /** A tool as the model sees it. `parameters` is a JSON Schema of an object. */
@@ -50,13 +52,8 @@ export class ToolCalls {
 export function withOwnIds(calls: readonly ToolCall[]): ToolCall[] {
   const ids = new Set<string>();
   return calls.map((call, index) => {
-    const id = call.id === '' || ids.has(call.id) ? `call_${index}` : storable(call.id).slice(0, nameCharactersMax);
+    const id = call.id === '' || ids.has(call.id) ? `call_${index}` : storableText(call.id.slice(0, nameCharactersMax));
     ids.add(id);
-    return { ...call, id, name: storable(call.name), arguments: storable(call.arguments) };
+    return { ...call, id, name: storableText(call.name), arguments: storableText(call.arguments) };
   });
-}
-
-/** PostgreSQL stores neither NUL nor half of a surrogate pair. */
-function storable(text: string): string {
-  return text.replaceAll('\u0000', '\uFFFD').toWellFormed();
 }

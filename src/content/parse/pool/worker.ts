@@ -1,7 +1,8 @@
+import { storableText } from '../../../lib/storable-text.ts';
 import { compareLines } from '../../compare-lines.ts';
 import { makePicture, type PictureRequest } from '../../picture/picture.ts';
 import { areCodecsWorn } from '../../picture/wear.ts';
-import { indexedText, type PrepareInput, type PrepareTerms, prepareText, titleOf } from '../../prepare.ts';
+import { type PrepareInput, type PrepareTerms, prepareText, titleOf } from '../../prepare.ts';
 import { detectKind } from '../detect.ts';
 import { looksLikeHtml } from '../html/detect-html.ts';
 import { parsePage } from '../html/page.ts';
@@ -44,7 +45,7 @@ const tasks: Record<string, Task> = {
         text.length <= preparedAtOnce.bytesMax && performance.now() - startedMs <= preparedAtOnce.readMsMax;
       if (prepare === undefined || !isShort) return { value: described, blobs: [text] };
       const title = titleOf(prepare.title, described.title, input.filename);
-      const prepared = packPrepared(prepareText({ ...prepare, title, text: indexedText(markdown) }));
+      const prepared = packPrepared(prepareText({ ...prepare, title, text: storableText(markdown) }));
       return { value: { ...described, prepared: prepared.value }, blobs: [text, ...prepared.blobs] };
     } catch (error) {
       if (error instanceof Unfinished) return { value: { unfinished: error.why } };
