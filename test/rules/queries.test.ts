@@ -29,11 +29,7 @@ function listSubSelects(statement: string): string[] {
 const ofSeveralApps: Readonly<Record<string, readonly string[]>> = {
   'src/events/store.ts': ['delete from events where (app_id, id) in'],
   'src/files/store.ts': ['from doomed_blobs d where', 'select k.blob_key from unnest('],
-  'src/knowledge/learning/store.ts': [
-    'i.open_added - m.open_added >= m.chunk_count',
-    'exists (select from knowledge_ingestions g where g.app_id = i.app_id',
-    'exists (select from knowledge_documents d',
-  ],
+  'src/knowledge/learning/store.ts': ['i.open_added - m.open_added >= m.chunk_count'],
   'src/knowledge/permissions/store.ts': ['delete from knowledge_acls where (app_id, id) in'],
   'src/knowledge/versions/store.ts': ['select s.app_id, s.id as source_id from knowledge_sources s'],
   'src/monitoring/store.ts': ["(select 'document', 'unembedded'"],

@@ -16,10 +16,7 @@ type Due = {
   growth: number;
   /** The same fraction for a source with an active ingestion. */
   activeGrowth: number;
-  /**
-   * The age that a model must have before it is replaced because of this growth, and the documents of a source that is
-   * being filled before it has a model.
-   */
+  /** The age that a model must have before it is replaced because of this growth. */
   ageSeconds: number;
   /** The same for a source into which nothing has been written for this time, and whose model is older than this. */
   quiet: { growth: number; seconds: number; ageSeconds: number };
@@ -33,33 +30,23 @@ export function listDue(db: Db, due: Due) {
     select i.app_id, i.source_id
     from knowledge_indexes i left join knowledge_models m on m.app_id = i.app_id and m.source_id = i.source_id
     where ${due.appId === undefined ? db`true` : db`i.app_id = ${due.appId}`} and i.chunk_count - i.restricted_chunks >= ${due.chunksMin}
-      and (case when m.version is null or m.dimensions = 0 then ${isFilled(db, due.ageSeconds)}
-        else ${isQuietAndOld(db, due.quiet)} or m.trained_at < now() - make_interval(secs => ${due.ageSeconds})
+      and (m.version is null or m.dimensions = 0 or ${isQuietAndOld(db, due.quiet)}
+        or m.trained_at < now() - make_interval(secs => ${due.ageSeconds})
           and i.open_added - m.open_added >= m.chunk_count * case
-            when ${isActive(db)} then ${due.activeGrowth}::float8 else ${due.growth}::float8 end end)
+            when exists (select from knowledge_ingestions g where g.app_id = i.app_id and g.source_id = i.source_id
+              and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)
+            then ${due.activeGrowth}::float8 else ${due.growth}::float8 end)
       and (m.lease_until is null or m.lease_until < now())
       and (m.refused_bytes is null or ${hasRoom(db, db`m.refused_bytes`)}) and ${isInUse(db, 'i.app_id')}
     order by i.app_id, i.chunk_count - i.restricted_chunks limit ${due.count}`;
-}
-
-/** SQL: whether the source of the index `i` has an active ingestion. */
-function isActive(db: Db): Statement {
-  return db`exists (select from knowledge_ingestions g where g.app_id = i.app_id and g.source_id = i.source_id
-    and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)`;
-}
-
-/** SQL: whether the source of the index `i` is not being filled, or has been for longer than this. */
-function isFilled(db: Db, ageSeconds: number): Statement {
-  return db`(not ${isActive(db)} or exists (select from knowledge_documents d
-    where d.app_id = i.app_id and d.source_id = i.source_id
-      and d.created_at < now() - make_interval(secs => ${ageSeconds})))`;
 }
 
 /** SQL: whether nothing changes the source of the model `m` any more, and the model has not seen a part of it. */
 function isQuietAndOld(db: Db, { growth, seconds, ageSeconds }: Due['quiet']): Statement {
   return db`(i.open_added - m.open_added >= m.chunk_count * ${growth}::float8
     and m.trained_at < now() - make_interval(secs => ${ageSeconds})
-    and not ${isActive(db)}
+    and not exists (select from knowledge_ingestions g where g.app_id = i.app_id and g.source_id = i.source_id
+      and g.status in ('pending', 'running', 'awaiting_callback') and not g.queued)
     and not exists (select from (select updated_at from knowledge_ingestions g
       where g.app_id = i.app_id and g.source_id = i.source_id order by g.created_at desc, g.id desc limit 1) newest
       where newest.updated_at > now() - make_interval(secs => ${seconds})))`;

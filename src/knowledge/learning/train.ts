@@ -22,7 +22,7 @@ const chunksMin = 256;
 const growth = 0.5;
 /** The same while a source is being filled: training three times up to 10,000 chunks instead of ten. */
 const activeGrowth = 3;
-/** A fast fill ends before this, and the first or next model is then trained once on all that was written. */
+/** A fast fill ends before this, and its model is then trained once on all that was written. */
 const ageSeconds = 60;
 /**
  * The same once nothing has been written into the source for ten minutes, at most once an hour: its model was trained on

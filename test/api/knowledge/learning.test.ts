@@ -154,33 +154,6 @@ test('a model is trained again when its source has grown by half and a minute ha
   assert.ok(data.some((hit) => hit.content.includes('car ') && hit.explain.learned_rank !== undefined));
 });
 
-test('a source has its first model when it is no longer being filled, or has been for a minute', async () => {
-  const source = await app.createSource(org);
-  const id = await uuidOfNewest();
-  await fill(source, 300);
-  await learn();
-  const loseModel = () => server.db`update knowledge_models set dimensions = 0 where source_id = ${id}`;
-  const setStatus = (status: string) => server.db`
-    update knowledge_ingestions set status = ${status}, lease_holder = ${id}, known_to = ${id},
-      lease_until = now() + interval '1 hour' where source_id = ${id}`;
-  const hasModel = async () => {
-    await learn();
-    const [row] = await server.db`select 1 from knowledge_models where source_id = ${id} and dimensions > 0`;
-    return row !== undefined;
-  };
-  await loseModel();
-  await setStatus('running');
-  assert.equal(await hasModel(), false);
-  await server.db`update knowledge_documents set created_at = now() - interval '2 minutes' where source_id = ${id}`;
-  assert.equal(await hasModel(), true);
-
-  await loseModel();
-  await server.db`update knowledge_documents set created_at = now() where source_id = ${id}`;
-  assert.equal(await hasModel(), false);
-  await setStatus('succeeded');
-  assert.equal(await hasModel(), true);
-});
-
 test('a model is trained again when its source has grown by a tenth and is quiet', async () => {
   const source = await app.createSource(org);
   const id = await uuidOfNewest();
