@@ -1,11 +1,10 @@
-import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { BlobStore } from '../blob/blob-store.ts';
+import { freeWhenSent } from '../http/body/free-when-sent.ts';
 import { isNotModified, isRangeCurrent, parseRange } from '../http/body/ranges.ts';
 import { oneHeader } from '../http/headers.ts';
 import { AppError } from '../lib/errors.ts';
-import { freeBytes } from '../lib/single-use-bytes.ts';
 
 /** A blob to send: its size and its validators. */
 type Bytes = { blobKey: string; size: number; contentType: string; checksum: string; createdAt: Date };
@@ -49,15 +48,6 @@ export async function sendBytes(
   return reply
     .headers({ ...always, 'content-type': bytes.contentType, 'content-length': String(end - start) })
     .send(body);
-}
-
-/** Frees each chunk of a response when the connection has taken its bytes. Nothing else may use the chunks. */
-function freeWhenSent(response: ServerResponse): void {
-  const write = response.write.bind(response) as (chunk: Uint8Array, sent: (error?: Error | null) => void) => boolean;
-  response.write = (chunk: Uint8Array) =>
-    write(chunk, (error) => {
-      if (error == null) freeBytes(chunk);
-    });
 }
 
 /** Fastify keeps the Content-Length of a response to HEAD only when the body is a stream; otherwise it counts the bytes. */

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
+import { freeWhenSent } from '../body/free-when-sent.ts';
 import { appOf } from '../body/intake.ts';
 import { turns } from '../limits/turns.ts';
 
@@ -27,6 +28,7 @@ export async function sendList(
   reply.type('application/json; charset=utf-8');
   const text = first.value ?? '';
   if (text.length < wholeCharactersMax) return reply.send(text);
+  freeWhenSent(reply.raw);
   return reply.send(
     Readable.from(inTurns(appOf(reply.request), text, pieces), { objectMode: false, highWaterMark: 1 }),
   );
@@ -64,8 +66,8 @@ async function* piecesOf(
 }
 
 /** Reads and serialises each chunk in a turn of the app. */
-async function* inTurns(app: string, first: string, more: AsyncGenerator<string>): AsyncGenerator<string> {
-  yield first;
+async function* inTurns(app: string, first: string, more: AsyncGenerator<string>): AsyncGenerator<Buffer> {
+  yield Buffer.from(first);
   for (;;) {
     const { done, value } = await turns.run(
       app,
@@ -73,6 +75,6 @@ async function* inTurns(app: string, first: string, more: AsyncGenerator<string>
       (piece) => piece.value?.length ?? 0,
     );
     if (done) return;
-    yield value;
+    yield Buffer.from(value);
   }
 }
