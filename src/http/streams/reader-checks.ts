@@ -11,7 +11,7 @@ type OpenStreams = {
   sources: ReadonlyMap<string, StreamSource | LogSource>;
   /** Ends a stream for good. */
   end(stream: Stream): void;
-  /** What is open besides streams. */
+  /** Open responses that are not streams. */
   listOthers(): EndsWithReader[];
 };
 
