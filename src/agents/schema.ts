@@ -1,9 +1,9 @@
-import { Type } from 'typebox';
 import { imageSourceSchema, pictureSchema } from '../files/schema.ts';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { defined } from '../lib/defined.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 
 const optionalText = Type.Optional(Type.String());
 

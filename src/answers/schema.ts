@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { quoteStatuses } from '../content/quotes/check.ts';
 import { ref, strict } from '../http/route/route.ts';
 import { versionMember } from '../knowledge/versions/schema.ts';
+import { Type } from '../lib/type.ts';
 
 const title = Type.Optional(Type.String({ description: 'The title of the document.' }));
 

@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 import { keyScopes } from '../tenancy/key-scopes.ts';
 import { runRetentionSchema } from '../tenancy/run-retention.ts';
 import { quotasSchema } from '../usage/schema.ts';

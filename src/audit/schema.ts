@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import { pageQuery } from '../http/route/pages.ts';
+import { Type } from '../lib/type.ts';
 
 export const auditEntrySchema = Type.Object(
   {

@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller, operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
@@ -7,6 +6,7 @@ import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { formatId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import type { AutomationService } from './definitions/service.ts';
 import {

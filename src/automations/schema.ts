@@ -1,9 +1,10 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
 import { streamPositionSchema } from '../http/streams/schema.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 import { runRetentionSchema } from '../tenancy/run-retention.ts';
 
 const optionalText = Type.Optional(Type.String());

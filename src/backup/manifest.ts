@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { Value } from 'typebox/value';
+import { Type } from '../lib/type.ts';
 import type { Archive } from './archive.ts';
 import { BackupError } from './error.ts';
 

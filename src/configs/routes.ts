@@ -1,10 +1,10 @@
-import { Type } from 'typebox';
 import { textBudget } from '../http/body/budgets.ts';
 import { everyCaller, operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { integerRange } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 import { presentConfig } from './present.ts';
 import { configSchema, configWriteSchema } from './schema.ts';
 import type { ConfigService } from './service.ts';

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { mediaTypePattern } from '../files/media-types.ts';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 
 const optionalText = Type.Optional(Type.String());
 

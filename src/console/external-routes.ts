@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { isForPerson, sendErrorPage } from '../http/error-page.ts';
 import { type Api, strict } from '../http/route/route.ts';
 import { type ExternalSignIn, pendingSeconds } from '../identity/sign-in.ts';
 import { AppError } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { sessionSeconds } from '../tenancy/sessions.ts';
 import type { ConsoleService } from './service.ts';

@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { appSchema } from '../apps/schema.ts';
 import { ref, strict } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { passwordCharacters } from '../users/passwords.ts';
 import { userSchema } from '../users/schema.ts';
 

@@ -3,7 +3,6 @@ import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { defined } from '../lib/defined.ts';
-import { runCrawlTurn } from './engine.ts';
 import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 import type { EngineDeps } from './turn.ts';
 
@@ -40,6 +39,8 @@ function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Da
 export function crawlJob(deps: EngineDeps): Task {
   return async (payload, { signal, isLastAttempt, waitOutside, isCrowded }) => {
     const { app_id: appId, crawl_id: id } = payload as CrawlPayload;
+    // An idle server does not need the engine.
+    const { runCrawlTurn } = await import('./engine.ts');
     const startedAt = performance.now();
     const mustYield = (): boolean => performance.now() - startedAt >= turnMs && isCrowded();
     const end = await runCrawlTurn(deps, appId, id, { signal, mustYield, waitOutside, isLastAttempt });

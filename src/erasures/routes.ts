@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
-import { Type } from 'typebox';
 import { operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
+import { Type } from '../lib/type.ts';
 import { presentErasure } from './present.ts';
 import * as schema from './schema.ts';
 import type { ErasureService } from './service.ts';

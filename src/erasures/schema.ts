@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 
 /** The erasures that production or a sandbox keeps, and those of them that may run at a time. */
 export const erasuresMax = 100_000;

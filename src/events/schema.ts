@@ -1,6 +1,7 @@
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import { ref, strict } from '../http/route/route.ts';
 import { streamPositionSchema } from '../http/streams/schema.ts';
+import { Type } from '../lib/type.ts';
 
 const text = (description: string) => Type.String({ description });
 const optional = (description: string) => Type.Optional(text(description));

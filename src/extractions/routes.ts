@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import type { FileLinks } from '../files/present.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
@@ -7,6 +6,7 @@ import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Clock } from '../lib/clock.ts';
+import { Type } from '../lib/type.ts';
 import { presentExtraction, presentOutputs, presentSummary, presentWithoutOutputs } from './present.ts';
 import { extractionCreateSchema, extractionOutputSchema, extractionSchema } from './schema.ts';
 import type { ExtractionService } from './service.ts';

@@ -1,10 +1,10 @@
-import { Type } from 'typebox';
 import { pageTypes } from '../content/parse/html/page-types.ts';
 import { fileSchema } from '../files/schema.ts';
 import { ref, strict } from '../http/route/route.ts';
 import { integerRange } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 import { modelName } from '../llm/operator-models.ts';
 
 const optionalText = Type.Optional(Type.String());

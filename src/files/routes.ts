@@ -1,5 +1,4 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { BlobMissing } from '../blob/blob-store.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { oneHeader } from '../http/headers.ts';
@@ -12,6 +11,7 @@ import { defined } from '../lib/defined.ts';
 import { found, invalidField, notFound } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 import type { CapabilityRole } from '../tenancy/capability.ts';
 import { sendBytes } from './bytes.ts';
 import { readDigestHeader, readFilenameHeader } from './input.ts';

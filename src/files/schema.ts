@@ -1,9 +1,9 @@
-import { Type } from 'typebox';
 import { pageQuery } from '../http/route/pages.ts';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 import { mediaTypePattern } from './media-types.ts';
 import { type PictureRequest, pictureFormats, picturePageMax, pictureWidths } from './picture-request.ts';
 

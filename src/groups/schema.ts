@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 
 const groupNamesMax = { namespace: 2_000, externalId: 500 };
 /** The groups of production or of a sandbox, the members of a group, and the members in one request. */

@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database } from '../db/database.ts';
 import { canServe } from '../db/migrate.ts';
@@ -7,6 +6,7 @@ import { AppError, notFound } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
+import { Type } from '../lib/type.ts';
 import { digest, isDigestOf } from '../tenancy/secrets.ts';
 import type { Metrics } from './metrics.ts';
 import type { Api } from './route/route.ts';

@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import type { Api } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { assistantAreas } from '../tenancy/key-scopes.ts';

@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 
 const url = (description: string) => Type.String({ minLength: 8, maxLength: 2_000, description });
 const claim = Type.Optional(Type.String({ minLength: 1, maxLength: 200 }));

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import type { Db } from '../db/database.ts';
 import { operators } from '../http/route/access.ts';
 import { type Api, ref } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import type { Knowledge } from './domain.ts';
 import { embeddingQuery, embeddingSchema } from './embedding/schema.ts';
 import { presentEmbedding } from './present.ts';

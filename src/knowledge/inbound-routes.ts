@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { everyCaller } from '../http/route/access.ts';
 import type { Api } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import type { Knowledge } from './domain.ts';
 import { inboundSecretInputSchema, inboundSecretSchema, inboundUrlSchema } from './schema.ts';
 

@@ -1,10 +1,10 @@
-import { Type } from 'typebox';
 import type { Db } from '../db/database.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
+import { Type } from '../lib/type.ts';
 import type { Knowledge } from './domain.ts';
 import { registerEmbeddingRoutes } from './embedding-routes.ts';
 import { registerInboundRoutes } from './inbound-routes.ts';

@@ -1,10 +1,10 @@
-import { Type } from 'typebox';
 import { mediaTypePattern } from '../files/media-types.ts';
 import { pageQuery } from '../http/route/pages.ts';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { documentTextKeyword } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 import { warningsOf } from '../lib/warnings-schema.ts';
 import { lookupKeyFilter, lookupKeyInput } from '../tenancy/lookup-keys.ts';
 import { embedderChange, embedderInput, rerankModel } from './embedding/schema.ts';

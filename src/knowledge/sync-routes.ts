@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import type { Knowledge } from './domain.ts';
 import { presentSync } from './syncs/present.ts';
 import * as schema from './syncs/schema.ts';

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { everyCaller } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import type { Knowledge } from './domain.ts';
 import { presentIngestion } from './present.ts';
 import { documentContentQuery, ingestionSchema } from './schema.ts';

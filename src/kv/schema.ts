@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { pageOf, pageQuery } from '../http/route/pages.ts';
 import { ref, strict } from '../http/route/route.ts';
 import { streamPositionSchema } from '../http/streams/schema.ts';
+import { Type } from '../lib/type.ts';
 
 const timestamp = (description: string) => Type.String({ format: 'date-time', description });
 

@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import { integerRange } from '../http/route/validation.ts';
+import { Type } from '../lib/type.ts';
 
 const hex = (description: string) => Type.String({ description: `${description}, in hexadecimal.` });
 const orNull = (description: string) => Type.Union([Type.String(), Type.Null()], { description });

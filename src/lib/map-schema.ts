@@ -1,5 +1,6 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { defined } from './defined.ts';
+import { Type } from './type.ts';
 
 type MapOptions = {
   /** The lengths that the names of members may have, in characters. */

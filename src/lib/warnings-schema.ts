@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from './type.ts';
 
 /**
  * The schema of what in an accepted request looks like a mistake.

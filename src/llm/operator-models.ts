@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { ConfigError } from '../config/values.ts';
 import { lazyPackage } from '../lib/lazy-package.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 
 /* The operator's models: the one of QUARRY_LLM_URL, and those of the file that QUARRY_MODELS_FILE names. */
 

@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { appOf } from '../http/body/intake.ts';
 import { whenClosed } from '../http/closed.ts';
@@ -9,6 +8,7 @@ import type { AppShares } from '../http/limits/app-shares.ts';
 import { allowsCaller, everyCaller } from '../http/route/access.ts';
 import type { Api } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
+import { Type } from '../lib/type.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { createApiClient } from './api-client.ts';
 import { longArgumentsAt, shareLongArguments } from './long-arguments.ts';

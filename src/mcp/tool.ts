@@ -1,6 +1,7 @@
-import { type Static, type TObject, Type } from 'typebox';
+import type { Static, TObject } from 'typebox';
 import { checkBody } from '../http/route/validation.ts';
 import { AppError } from '../lib/errors.ts';
+import { Type } from '../lib/type.ts';
 import type { ApiClient } from './api-client.ts';
 
 /** Limits of tool arguments and results. A model pays for every character that it receives. */

@@ -1,5 +1,6 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { strict } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { budgetPeriods, budgetSubjects } from '../llm/budget-store.ts';
 import { optional, removable } from './schema.ts';
 

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { presentAlias, presentCall, presentModel, presentTrial } from './present.ts';
 import {
   aliasCreateSchema,

@@ -1,6 +1,7 @@
-import { type Static, type TNull, type TOptional, type TSchema, type TUnion, Type } from 'typebox';
+import type { Static, TNull, TOptional, TSchema, TUnion } from 'typebox';
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 import {
   aliasModels,
   modalities,

@@ -1,9 +1,9 @@
-import { Type } from 'typebox';
 import { operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { formatId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { setAsideJobSchema } from './schema.ts';
 import { jobUuid, type SetAsideJobService } from './service.ts';

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../lib/type.ts';
 
 export const setAsideJobSchema = Type.Object(
   {

@@ -1,11 +1,11 @@
 import type { FastifyReply } from 'fastify';
-import { Type } from 'typebox';
 import { escapeHtml, isForPerson, sendErrorPage } from '../http/error-page.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { AppError } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import type { KeyScope } from '../tenancy/key-scopes.ts';
 import { presentAssistant, presentRequest } from './present.ts';
 import { formType, oauthErrors, readForm } from './protocol.ts';
@@ -93,7 +93,7 @@ function registerServerRoutes(api: Api, oauth: OauthService): void {
       });
       if (sent instanceof AppError) return sendRefusal(reply, sent);
       const { to, refusal } = sent;
-      // Anyone can register an address. Whoever follows a link to this server goes there only if they want to (RFC 9700, 4.11.2).
+      // Anyone can register an address, so a browser goes there only when its user chooses to (RFC 9700, 4.11.2).
       if (isPerson && refusal?.isLocal === false) return sendRefusal(reply, refusal.reason, to);
       return reply.redirect(to, 302);
     },

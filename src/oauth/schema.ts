@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import { strict } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { keyScopes } from '../tenancy/key-scopes.ts';
 import { pendingCharactersMax } from './pending.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { oneHeader } from '../http/headers.ts';
+import { Type } from '../lib/type.ts';
 import { openAiErrorSchema } from './errors.ts';
 
 /** Options of every route under `/v1`. */

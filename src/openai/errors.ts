@@ -1,6 +1,7 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { ErrorDialect } from '../http/errors.ts';
 import { AppError, notFound } from '../lib/errors.ts';
+import { Type } from '../lib/type.ts';
 
 export const openAiErrorSchema = Type.Object(
   {

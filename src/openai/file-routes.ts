@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import { sendBytes } from '../files/bytes.ts';
 import { receiveForm } from '../files/form.ts';
@@ -12,6 +11,7 @@ import type { Knowledge } from '../knowledge/domain.ts';
 import { notFound } from '../lib/errors.ts';
 import { nativeId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 import { hasScope } from '../tenancy/key-scopes.ts';
 import { organization, readOrganization, common as shared } from './common.ts';
 import { fileId, presentFile, presentList } from './present.ts';

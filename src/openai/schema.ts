@@ -1,8 +1,9 @@
-import { type TSchema, Type } from 'typebox';
+import type { TSchema } from 'typebox';
 import { ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 
 /* The shapes of OpenAI's API, limited to what Quarry supports. */
 

@@ -1,11 +1,11 @@
 import type { FastifyReply } from 'fastify';
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { formatId, nativeId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import { common as shared } from './common.ts';
 import { nameMissing } from './errors.ts';
 import { presentBatch, presentStoreFile, presentStoreFiles } from './present.ts';

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { type Api, ref } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { organization, readOrganization, common as shared } from './common.ts';
 import { presentHit, presentList, presentStore, storeId } from './present.ts';
 import { readCursors } from './request.ts';

@@ -1,9 +1,9 @@
-import { Type } from 'typebox';
 import type { FileLinks } from '../files/present.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller, operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import type { Api } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { presentOrg } from './present.ts';
 import { orgCreateSchema, orgSchema, orgUpdateSchema } from './schema.ts';
 import type { OrgService } from './service.ts';

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { imageSourceSchema, pictureSchema } from '../files/schema.ts';
 import { ref, strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 
 export const orgSchema = Type.Object(
   {

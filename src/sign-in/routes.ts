@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { everyCaller } from '../http/route/access.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
 import { requireSelf, type UserService } from '../users/service.ts';

@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { ref, strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { Type } from '../lib/type.ts';
 import { passwordCharacters } from '../users/passwords.ts';
 import { userSchema } from '../users/schema.ts';
 import { personalTokenDays } from './service.ts';

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { refuseDuplicate } from '../db/unique.ts';
 import { AppError, invalidField } from '../lib/errors.ts';
 import { looksLikeId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import { type Caller, canSeeWholeApp } from './caller.ts';
 
 const text = Type.String({

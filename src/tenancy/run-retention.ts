@@ -1,5 +1,6 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { invalidField } from '../lib/errors.ts';
+import { Type } from '../lib/type.ts';
 
 const daysMax = 36_500;
 const runsMax = 100_000;

@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller, operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import type { Api } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { presentMessage, presentThread } from './present.ts';
 import { messageResultSchema, messageSchema, threadCreateSchema, threadSchema, threadUpdateSchema } from './schema.ts';
 import type { ThreadService } from './service.ts';

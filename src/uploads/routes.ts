@@ -1,11 +1,11 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { bodyOf, lengthOf, translateDisconnect } from '../files/receive.ts';
 import { oneHeader } from '../http/headers.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { page, pageOf, pageRequest } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { formatId } from '../lib/ids.ts';
+import { Type } from '../lib/type.ts';
 import type { Caller } from '../tenancy/caller.ts';
 import { presentUpload, uploadHeaders } from './present.ts';
 import {

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { fileCreateSchema } from '../files/schema.ts';
 import { pageQuery } from '../http/route/pages.ts';
 import { freeMap, strict } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 
 const { data: _data, ...fileMembers } = fileCreateSchema.properties;
 

@@ -1,5 +1,6 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { strict } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import type { Measure } from '../tenancy/quotas.ts';
 
 const used = Type.Integer({ description: 'Current usage.' });

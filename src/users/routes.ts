@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller, operators } from '../http/route/access.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { presentUser } from './present.ts';
 import { userCreateSchema, userSchema, userUpdateSchema } from './schema.ts';
 import type { UserService } from './service.ts';

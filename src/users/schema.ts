@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { freeMap, strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { Type } from '../lib/type.ts';
 import { passwordCharacters } from './passwords.ts';
 
 const optionalText = Type.Optional(Type.String());

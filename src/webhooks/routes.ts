@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { operators } from '../http/route/access.ts';
 import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
+import { Type } from '../lib/type.ts';
 import { presentDelivery, presentWebhook } from './present.ts';
 import {
   deliverySchema,

@@ -14,31 +14,36 @@ const loadedLater = [
   ],
   ...['@fastify/swagger', 'commander', 'htmlparser2', 'jose', 'jsonata', 'papaparse', 'playwright-core', 'postal-mime'],
   ...['snowball-stemmers', 'tinyld'],
-  ...['typebox/value', 'undici', 'yaml', 'yauzl'],
+  ...['typebox', 'typebox/value', 'undici', 'yaml', 'yauzl'],
 ];
+/** The engines of runs and of crawls: the first job that needs one loads it. */
+const engines = ['src/automations/engine/advance.ts', 'src/crawls/engine.ts'];
 /** Its import also loads Node's client for fetch and WebSocket. */
 const loadedByRequire = ['node:http'];
 
 const sources = new Map(readSources('src').map(({ name, text }) => [name, text]));
 const importPattern = /^(?:import|export)\s+(?!type\b)(?:[^;'"]*?\sfrom\s+)?'([^']+)'/gm;
 
-/** The packages that these files import before anything runs, each with the first file that does. */
-function findPackages(files: Map<string, string>, entries: string[]): Map<string, string> {
+/** What is imported before anything runs: the packages, each with the first file that does, and the files. */
+function findImported(
+  sources: Map<string, string>,
+  entries: string[],
+): { packages: Map<string, string>; files: Set<string> } {
   const packages = new Map<string, string>();
-  const seen = new Set<string>();
+  const files = new Set<string>();
   for (let waiting = entries; waiting.length > 0; ) {
     const file = waiting.pop() ?? '';
-    if (seen.has(file)) continue;
-    seen.add(file);
-    for (const [, target = ''] of (files.get(file) ?? '').matchAll(importPattern))
+    if (files.has(file)) continue;
+    files.add(file);
+    for (const [, target = ''] of (sources.get(file) ?? '').matchAll(importPattern))
       if (target.startsWith('.')) waiting.push(join(file, '..', target));
       else if (!packages.has(target)) packages.set(target, file);
   }
-  return packages;
+  return { packages, files };
 }
 
 test('a server starts without the code of commands, parsers, S3, MCP, sign-in and outgoing requests', () => {
-  const packages = findPackages(sources, [
+  const { packages, files } = findImported(sources, [
     ...['src/main.ts', 'src/cli/run.ts', 'src/cli/operate/serve.ts'],
     ...['src/boot/serving.ts', 'src/supervisor/supervise.ts', 'src/supervisor/child.ts'],
   ]);
@@ -50,9 +55,11 @@ test('a server starts without the code of commands, parsers, S3, MCP, sign-in an
     'Load it where it is needed: `await import(…)`, or lazyPackage (src/lib/lazy-package.ts) in code that does not wait.',
   );
 
-  const files = new Map([
+  for (const engine of engines) assert.equal(sources.has(engine) && !files.has(engine), true, engine);
+
+  const examples = new Map([
     ['src/a.ts', "import type { T } from 'jose';\nimport { b } from './b.ts';\n"],
     ['src/b.ts', "import {\n  request,\n} from 'undici';\n"],
   ]);
-  assert.deepEqual([...findPackages(files, ['src/a.ts'])], [['undici', 'src/b.ts']]);
+  assert.deepEqual([...findImported(examples, ['src/a.ts']).packages], [['undici', 'src/b.ts']]);
 });

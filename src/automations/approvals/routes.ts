@@ -1,10 +1,10 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { bodyBudgets } from '../../http/body/budgets.ts';
 import { everyCaller, operators } from '../../http/route/access.ts';
 import { page, pageOf, pageRequest } from '../../http/route/pages.ts';
 import { iso } from '../../http/route/present.ts';
 import { type Api, ref } from '../../http/route/route.ts';
+import { Type } from '../../lib/type.ts';
 import { presentApproval, presentLinked } from './present.ts';
 import {
   answerSchema,

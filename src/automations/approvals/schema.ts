@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { pageQuery } from '../../http/route/pages.ts';
 import { strict } from '../../http/route/route.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 const status = Type.Enum(['waiting', 'answered', 'expired', 'cancelled'], {

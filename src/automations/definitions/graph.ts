@@ -1,7 +1,8 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { lazyPackage } from '../../lib/lazy-package.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import { checkExpression, ExpressionSyntaxError, hasExpression, parseTemplate } from '../engine/template.ts';
 import { findKind, nodeKinds } from '../nodes/index.ts';
 import { toolNodes, toolProblems } from '../nodes/tools.ts';

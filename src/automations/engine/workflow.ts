@@ -16,7 +16,7 @@ import { findNextTimes, type WakeOrder, wakeDueRuns } from '../runs/wake-store.t
 import { dispatchEvent, matchAlone } from '../triggers/events.ts';
 import { dueSchedulesMax, startDueSchedules } from '../triggers/schedules.ts';
 import type { Match } from '../triggers/store.ts';
-import { advanceRun } from './advance.ts';
+import type { advanceRun as AdvanceRun } from './advance.ts';
 import type { AdvanceDeps } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
 import { giveUpRun } from './give-up.ts';
@@ -67,6 +67,9 @@ const brokenTriesMax = 3;
 const sweepEveryTicks = 600;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
 const keptOutputMs = 24 * 3_600_000;
+
+/** An idle server does not need the engine: it is loaded by the first run. */
+const advanceRun: typeof AdvanceRun = async (...run) => (await import('./advance.ts')).advanceRun(...run);
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log } = deps;

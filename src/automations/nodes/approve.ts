@@ -1,5 +1,6 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { limits } from '../../lib/limits.ts';
+import { Type } from '../../lib/type.ts';
 import { defineNode } from './kind.ts';
 
 const members = Type.Object(

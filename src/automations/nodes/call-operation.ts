@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import { defineNode } from './kind.ts';
 import { operations } from './operations.ts';
 

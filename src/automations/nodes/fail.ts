@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import { defineNode } from './kind.ts';
 
 /** Ends the run `failed`; its output is the run's error. */

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import { defineNode } from './kind.ts';
 
 /** Runs one node for every item, `concurrency` at a time. Fails as soon as one fails permanently. */

@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import type { ChatMessage } from '../../content/models/llm/messages.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import { modelName } from '../../llm/operator-models.ts';
 import { GenerationError } from '../../llm/service.ts';
 import { callTools, sumUsage, turnMessages, usageOf } from './calls-of-tools.ts';

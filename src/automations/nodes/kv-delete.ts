@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import { defineNode } from './kind.ts';
 
 /** Deletes a user's entry; its output is null, whether or not there was an entry. */

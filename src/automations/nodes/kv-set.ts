@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import { defineNode } from './kind.ts';
 
 /** Writes a user's entry in the transaction of its journal entry, and therefore exactly once. */

@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import { hasExpression } from '../engine/template.ts';
 import { operations } from './operations.ts';
 

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import { defineNode } from './kind.ts';
 
 /** Waits for a signal by name. After `timeout_seconds` (a common member), continues at `on_timeout` or fails. */

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import { defineNode, NodeFailure } from './kind.ts';
 
 const waitSecondsMax = 366 * 24 * 3_600;

@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
 import { bodyBudgets } from '../../http/body/budgets.ts';
 import { iso } from '../../http/route/present.ts';
 import { type Api, ref } from '../../http/route/route.ts';
 import { formatId } from '../../lib/ids.ts';
+import { Type } from '../../lib/type.ts';
 import { presentAppended, presentPage, readerOf } from './present.ts';
 import { appendClaimedSchema, appendedWorkSchema, claimedJournalSchema, readClaimedSchema } from './schema.ts';
 import type { ProgramService } from './service.ts';

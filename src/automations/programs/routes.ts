@@ -1,9 +1,9 @@
-import { Type } from 'typebox';
 import { bodyBudgets } from '../../http/body/budgets.ts';
 import { operators } from '../../http/route/access.ts';
 import { iso } from '../../http/route/present.ts';
 import { type Api, ref } from '../../http/route/route.ts';
 import { formatId, parseId } from '../../lib/ids.ts';
+import { Type } from '../../lib/type.ts';
 import { presentRun } from '../present.ts';
 import { presentAppended, presentPage, readerOf } from './present.ts';
 import {

@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { ref, strict } from '../../http/route/route.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import { retrySchema } from '../definitions/graph.ts';
 import { entrySchema, runSchema } from '../schema.ts';
 import { stepKinds } from './state.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance, RouteOptions } from 'fastify';
-import { Type } from 'typebox';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import type { Api } from '../route/route.ts';
 import type { WebhookMessage } from './details.ts';
 

@@ -6,8 +6,9 @@ import {
   fastify,
   type RouteOptions,
 } from 'fastify';
-import { type TObject, Type } from 'typebox';
+import type { TObject } from 'typebox';
 import { defined } from '../../lib/defined.ts';
+import { Type } from '../../lib/type.ts';
 import type { Access } from '../route/access.ts';
 import type { Api } from '../route/route.ts';
 import { completeDocument, twinsTag, type WebhookMessage } from './details.ts';

@@ -1,5 +1,6 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { limits } from '../../lib/limits.ts';
+import { Type } from '../../lib/type.ts';
 import { integerRange } from './validation.ts';
 
 /** The query members of every paged list. */

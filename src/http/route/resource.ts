@@ -1,5 +1,6 @@
-import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import type { Static, TObject, TSchema } from 'typebox';
 import { defined } from '../../lib/defined.ts';
+import { Type } from '../../lib/type.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { BodyBudget } from '../body/budgets.ts';
 import type { AppCallerKind } from './access.ts';

@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import type { Static, TObject, TSchema } from 'typebox';
 import { preferReplica } from '../../db/database.ts';
 import { defined } from '../../lib/defined.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import type { Caller, DeveloperCaller, DeveloperIdentity, Identity, Scope } from '../../tenancy/caller.ts';
 import type { Credential } from '../../tenancy/credential.ts';
 import type { KeyArea, ScopeNeed } from '../../tenancy/key-scopes.ts';

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import { modelName } from '../../llm/operator-models.ts';
 
 const name = {

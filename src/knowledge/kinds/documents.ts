@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { Type } from '../../lib/type.ts';
 import type { SourceKind } from './kind.ts';
 import { language } from './payload.ts';
 

@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { findVisibleFile } from '../../files/store.ts';
 import { parseId } from '../../lib/ids.ts';
+import { Type } from '../../lib/type.ts';
 import { loadOwnerCaller } from '../../tenancy/callers.ts';
 import { usePages } from '../../tenancy/quotas.ts';
 import { findFirstDocument } from '../documents/store.ts';

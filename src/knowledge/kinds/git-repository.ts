@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { Type } from 'typebox';
 import { GitError, Repository, type RepositoryFile } from '../../content/git/repository.ts';
+import { Type } from '../../lib/type.ts';
 import { ListingPull, listedName } from '../ingestion/listing.ts';
 import * as listing from '../ingestion/listing-store.ts';
 import { describeFailure, documentBytesMax } from '../ingestion/prepare.ts';

@@ -1,8 +1,9 @@
-import { type Static, type TObject, type TSchema, Type } from 'typebox';
+import type { Static, TObject, TSchema } from 'typebox';
 import { stemLanguages } from '../../config/values.ts';
 import { isStemLanguage, type StemLanguage } from '../../content/terms.ts';
 import { nextTick, ScheduleError } from '../../lib/cron.ts';
 import { lazyPackage } from '../../lib/lazy-package.ts';
+import { Type } from '../../lib/type.ts';
 
 const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
 

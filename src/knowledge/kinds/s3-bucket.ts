@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import type { BucketObject } from '../../blob/guarded-s3.ts';
 import { openGuardedS3 } from '../../blob/open.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import { AddOnMissing } from '../../lib/add-ons.ts';
+import { Type } from '../../lib/type.ts';
 import { ListingPull, listedName } from '../ingestion/listing.ts';
 import { describeFailure, documentBytesMax } from '../ingestion/prepare.ts';
 import type { IngestionRun } from '../ingestion/run.ts';

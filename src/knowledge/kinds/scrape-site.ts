@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { normalizeUrl } from '../../crawls/page-url.ts';
 import { defined } from '../../lib/defined.ts';
 import { limits } from '../../lib/limits.ts';
+import { Type } from '../../lib/type.ts';
 import type { SourceKind } from './kind.ts';
 import { language, readPayload, schedule, url } from './payload.ts';
 

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { Type } from 'typebox';
 import { type FeedEntry, type FeedFile, feedLimits } from '../../content/feed-file.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import type { FetchResponse } from '../../content/fetch/guarded-fetch.ts';
+import { Type } from '../../lib/type.ts';
 import { ListingPull, listedName } from '../ingestion/listing.ts';
 import * as listing from '../ingestion/listing-store.ts';
 import { describeFailure } from '../ingestion/prepare.ts';

@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import { normalizeUrl } from '../../crawls/page-url.ts';
+import { Type } from '../../lib/type.ts';
 import type { SourceKind } from './kind.ts';
 import { language, schedule, url } from './payload.ts';
 

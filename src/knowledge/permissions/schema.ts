@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { ref, strict } from '../../http/route/route.ts';
 import { jsonBytes } from '../../http/route/validation.ts';
 import { limits } from '../../lib/limits.ts';
+import { Type } from '../../lib/type.ts';
 
 const principalTypes = ['user', 'team', 'group', 'org', 'org_role', 'agent', 'everyone'] as const;
 const principal = {

@@ -1,5 +1,6 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { invalidField } from '../../lib/errors.ts';
+import { Type } from '../../lib/type.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import { requireHeaderToken } from '../../tenancy/header-token.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';

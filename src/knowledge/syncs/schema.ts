@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { freeMap, strict } from '../../http/route/route.ts';
 import { documentTextKeyword } from '../../http/route/validation.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import { contentSchema } from '../schema.ts';
 
 const text = Type.String();

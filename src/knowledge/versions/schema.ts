@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { ref, strict } from '../../http/route/route.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 

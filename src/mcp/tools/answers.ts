@@ -1,5 +1,5 @@
-import { Type } from 'typebox';
 import { strict } from '../../http/route/route.ts';
+import { Type } from '../../lib/type.ts';
 import { defineTool, type Tool, toolLimits, truncateText } from '../tool.ts';
 
 type Answer = {

@@ -1,8 +1,9 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { strict } from '../../http/route/route.ts';
 import { defined } from '../../lib/defined.ts';
 import { AppError } from '../../lib/errors.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import {
   defineTool,
   optionalText,

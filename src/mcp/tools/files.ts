@@ -1,6 +1,6 @@
-import { Type } from 'typebox';
 import { strict } from '../../http/route/route.ts';
 import { AppError } from '../../lib/errors.ts';
+import { Type } from '../../lib/type.ts';
 import { textInBase64 } from '../long-arguments.ts';
 import {
   defineTool,

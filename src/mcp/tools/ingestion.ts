@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox';
+import type { Static } from 'typebox';
 import { strict } from '../../http/route/route.ts';
 import { defined } from '../../lib/defined.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import {
   defineTool,
   optionalText,

@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
 import { strict } from '../../http/route/route.ts';
 import { defined } from '../../lib/defined.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import {
   defineTool,
   optionalText,

@@ -1,8 +1,8 @@
-import { Type } from 'typebox';
 import { strict } from '../../http/route/route.ts';
 import { kvOperation } from '../../kv/schema.ts';
 import { defined } from '../../lib/defined.ts';
 import { AppError } from '../../lib/errors.ts';
+import { Type } from '../../lib/type.ts';
 import { defineTool, optionalText, pageInput, pageOutput, type Tool, toolLimits, truncateText } from '../tool.ts';
 
 type Entry = { user: string; key: string; value: string; updated_at: string; expires_at?: string };

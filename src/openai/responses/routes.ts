@@ -1,4 +1,3 @@
-import { Type } from 'typebox';
 import { abortedWithReader, seesDocuments } from '../../answers/readers.ts';
 import { textBudget } from '../../http/body/budgets.ts';
 import { everyCaller } from '../../http/route/access.ts';
@@ -6,6 +5,7 @@ import { type Api, ref } from '../../http/route/route.ts';
 import type { StreamHub } from '../../http/streams/sse.ts';
 import type { ServerEvent } from '../../http/streams/work-stream.ts';
 import { AppError } from '../../lib/errors.ts';
+import { Type } from '../../lib/type.ts';
 import { common as shared } from '../common.ts';
 import { ResponseEvents } from './events.ts';
 import type { ResponseDeps } from './plan.ts';

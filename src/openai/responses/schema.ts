@@ -1,6 +1,7 @@
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { ref, strict } from '../../http/route/route.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { Type } from '../../lib/type.ts';
 import { listOf, searchSchema } from '../schema.ts';
 
 /* The shapes of OpenAI's Responses API, limited to what Quarry supports. */
