@@ -90,7 +90,7 @@ export function createFileReads(deps: ReadDeps) {
           'forbidden',
           'This download link is not valid or has expired. Fetch the file for a new one.',
         );
-      return found(await store.findFile(db, appId, fileId));
+      return found(await store.findLinkedFile(db, appId, fileId));
     },
 
     /**

@@ -19,6 +19,7 @@ import {
   matchesSeen,
   orgVisible,
   ownedVisible,
+  sandboxIsThere,
   teamVisible,
   userVisible,
 } from '../tenancy/visible.ts';
@@ -192,6 +193,14 @@ export async function findFile(db: Db, appId: string, id: string): Promise<FileR
   return row;
 }
 
+/** The file that a link names, unless its sandbox was deleted. */
+export async function findLinkedFile(db: Db, appId: string, id: string): Promise<FileRow | undefined> {
+  const [row] = await db<FileRow[]>`
+    select f.* from files f
+    where f.app_id = ${appId} and f.id = ${id} and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')}`;
+  return row;
+}
+
 /** Several files of an app, for responses that embed files. */
 export function listFilesById(db: Db, appId: string, ids: readonly string[]): Promise<FileRow[]> {
   return db<FileRow[]>`select * from files where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
@@ -277,7 +286,8 @@ export async function findCapability(
   }[role];
   const [row] = await db<CapabilityRow[]>`
     select apps.capability_key, f.*, coalesce(${inRole}, false) as in_role
-    from apps left join files f on f.app_id = apps.id and f.id = ${fileId} where apps.id = ${appId}`;
+    from apps left join files f on f.app_id = apps.id and f.id = ${fileId}
+      and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')} where apps.id = ${appId}`;
   return row;
 }
 

@@ -31,7 +31,7 @@ export async function findDeveloper(db: Db, token: string): Promise<{ developerI
 export async function listDeveloperSandboxes(db: Db, developerId: string): Promise<Map<string, Set<string>>> {
   const rows = await db<{ appId: string; sandboxes: string[] }[]>`
     select a.id as app_id, array_agg(s.id) as sandboxes
-    from apps a join sandboxes s on s.app_id = a.id where a.developer_id = ${developerId} group by a.id`;
+    from apps a join sandboxes s on s.app_id = a.id and s.removed_at is null where a.developer_id = ${developerId} group by a.id`;
   return new Map(rows.map((row) => [row.appId, new Set(row.sandboxes)]));
 }
 
@@ -123,7 +123,8 @@ async function findValid(
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, sandbox_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text,
       expires_at timestamptz, issuer_id uuid, issuer_changed_at timestamptz, issuer_key_id uuid, grant_id uuid)`;
-  const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch`;
+  const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch
+    join sandboxes b on b.app_id = u.app_id and b.id = u.sandbox_id and b.removed_at is null`;
   const rows = await {
     none: () => db<{ place: number }[]>`select 0 as place where false`,
     user: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
@@ -182,7 +183,7 @@ async function findOwnScopes(
     select g.place from unnest(${scoped.map(({ place }) => place)}::integer[],
       ${scoped.map(({ developerId }) => developerId)}::uuid[], ${identities.map((one) => one?.appId ?? null)}::uuid[],
       ${identities.map((one) => one?.sandboxId ?? null)}::uuid[]) as g (place, developer_id, app_id, sandbox_id)
-    where exists (select from apps a join sandboxes b on b.app_id = a.id and b.id = g.sandbox_id
+    where exists (select from apps a join sandboxes b on b.app_id = a.id and b.id = g.sandbox_id and b.removed_at is null
       where a.id = g.app_id and a.developer_id = g.developer_id)`;
   return [...free, ...rows.map(({ place }) => place)];
 }
