@@ -1,6 +1,6 @@
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
@@ -66,11 +66,8 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     params,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(membershipSchema)) },
-    handler: async ({ caller, params: { team }, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await teams.listMembers(caller, team, request);
-      return page(request, rows.map(presentMembership), total);
-    },
+    handler: ({ caller, params: { team }, query }) =>
+      readPage(query, (request) => teams.listMembers(caller, team, request), presentMembership),
   });
   api.provisioning(everyCaller, {
     method: 'POST',

@@ -60,49 +60,7 @@ type WakeJob = { appId: string; webhookId: string };
 export type ProgramWakes = ReturnType<typeof createProgramWakes>;
 
 export function createProgramWakes(deps: WakeDeps) {
-  const { db, clock, secrets, baseUrl, journal, hosts } = deps;
-
-  /** Claims runs for the function of a webhook until none is ready or it has as many as it may have. */
-  async function wakeHost({ appId, webhookId }: WakeJob, signal: AbortSignal): Promise<void> {
-    const full = new Set<string>();
-    const skip = new Set<string>();
-    while (!signal.aborted) {
-      const host = await hosts.find(db, appId, webhookId);
-      if (host === undefined) return;
-      const now = clock.now();
-      const free = programLimits.wokenMax - (await store.countWoken(db, host, host.id, now));
-      if (free <= 0) return;
-      const wanted = { automations: host.automations, full: [...full], skip: [...skip] };
-      const runs = await store.findRunsToWake(db, host, wanted, now, Math.min(free, candidatesCount));
-      if (runs.length === 0) return;
-      for (const { id, automationId } of runs) {
-        if (full.has(automationId)) continue;
-        const outcome = await journal.change({ appId, id, automationId }, (change) => wakeFor(change, host));
-        if (outcome === 'full') full.add(automationId);
-        else skip.add(id);
-      }
-    }
-  }
-
-  /** Claims the run of this change and writes the event that offers it. */
-  async function wakeFor(change: ProgramChange, host: ProgramHost): Promise<'lost' | 'full' | 'woken'> {
-    const { work, row, tx, now } = change;
-    const idle = work.wakes > 0 ? work.wakeEvent : null;
-    const outcome = await claimRun(change, { code_version: unknownVersion, lease_seconds: leaseSeconds, fits: true });
-    if (outcome === 'lost' || outcome === 'full') return outcome;
-    if (idle !== null) await hosts.noteIdle(tx, host, idle, now);
-    const pause = pauseSeconds[Math.min(work.wakes, pauseSeconds.length - 1)] ?? 0;
-    work.wakes += 1;
-    work.wakeAfter = new Date(outcome.leaseUntil.getTime() + pause * 1_000);
-    work.wokenBy = host.id;
-    const payload = {
-      run: formatId('automationRun', row.id),
-      automation: formatId('automation', row.automationId),
-      ...(await store.findNames(tx, row)),
-    };
-    work.wakeEvent = await hosts.wake(tx, host, payload, now);
-    return 'woken';
-  }
+  const { db, clock, secrets, baseUrl } = deps;
 
   /** What a token names. Throws 401 for anything else than a token of this installation. */
   function read(authorization: string | undefined): { appId: string; runId: string; claim: string } {
@@ -158,11 +116,61 @@ export function createProgramWakes(deps: WakeDeps) {
     },
 
     tasks: {
-      [taskNames.wakePrograms]: (payload, { signal }) => wakeHost(payload as WakeJob, signal),
+      [taskNames.wakePrograms]: (payload, { signal }) => wakeHost(deps, payload as WakeJob, signal),
       [taskNames.wakeIdlePrograms]: async () => {
         for (const job of await store.listIdleHosts(db, clock.now()))
           await addJob(db, taskNames.wakePrograms, job, { key: `wake/${job.webhookId}` });
       },
     } satisfies Tasks,
   };
+}
+
+/** Claims runs for the function of a webhook until none is ready or it has as many as it may have. */
+async function wakeHost(
+  { db, clock, journal, hosts }: WakeDeps,
+  { appId, webhookId }: WakeJob,
+  signal: AbortSignal,
+): Promise<void> {
+  const full = new Set<string>();
+  const skip = new Set<string>();
+  while (!signal.aborted) {
+    const host = await hosts.find(db, appId, webhookId);
+    if (host === undefined) return;
+    const now = clock.now();
+    const free = programLimits.wokenMax - (await store.countWoken(db, host, host.id, now));
+    if (free <= 0) return;
+    const wanted = { automations: host.automations, full: [...full], skip: [...skip] };
+    const runs = await store.findRunsToWake(db, host, wanted, now, Math.min(free, candidatesCount));
+    if (runs.length === 0) return;
+    for (const { id, automationId } of runs) {
+      if (full.has(automationId)) continue;
+      const outcome = await journal.change({ appId, id, automationId }, (change) => wakeFor(hosts, change, host));
+      if (outcome === 'full') full.add(automationId);
+      else skip.add(id);
+    }
+  }
+}
+
+/** Claims the run of this change and writes the event that offers it. */
+async function wakeFor(
+  hosts: ProgramHosts,
+  change: ProgramChange,
+  host: ProgramHost,
+): Promise<'lost' | 'full' | 'woken'> {
+  const { work, row, tx, now } = change;
+  const idle = work.wakes > 0 ? work.wakeEvent : null;
+  const outcome = await claimRun(change, { code_version: unknownVersion, lease_seconds: leaseSeconds, fits: true });
+  if (outcome === 'lost' || outcome === 'full') return outcome;
+  if (idle !== null) await hosts.noteIdle(tx, host, idle, now);
+  const pause = pauseSeconds[Math.min(work.wakes, pauseSeconds.length - 1)] ?? 0;
+  work.wakes += 1;
+  work.wakeAfter = new Date(outcome.leaseUntil.getTime() + pause * 1_000);
+  work.wokenBy = host.id;
+  const payload = {
+    run: formatId('automationRun', row.id),
+    automation: formatId('automation', row.automationId),
+    ...(await store.findNames(tx, row)),
+  };
+  work.wakeEvent = await hosts.wake(tx, host, payload, now);
+  return 'woken';
 }

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { Database } from '../../db/database.ts';
+import type { Database, Transaction } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { AppError, found } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
@@ -7,7 +7,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import type { Grant } from '../../tenancy/visible.ts';
 import { removeDocument } from '../index/indexing.ts';
-import { lockIndex } from '../index/store.ts';
+import { lockIndex, type SourceKey } from '../index/store.ts';
 import type { PushInput } from '../ingestion/push.ts';
 import type { IngestService } from '../ingestion/service.ts';
 import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
@@ -91,29 +91,14 @@ export function createDocumentService(deps: DocumentDeps) {
     async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
       const document = await get(caller, id);
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      const given = [input.content, input.file].filter((each) => each !== undefined).length;
-      const isNamed = input.acl === undefined && (input.title !== undefined || input.metadata !== undefined);
-      if (given > 1 || (given === 0 && !isNamed)) {
-        const fields = ['content', 'file'].map((field) => ({
-          field,
-          message: 'exactly one of content and file is required',
-        }));
-        throw new AppError('invalid_parameters', 'content, file: exactly one of the two is required', { fields });
-      }
+      requireOneContent(input);
       return ingestions.replaceDocument(caller, source, document, input);
     },
 
     async remove(caller: Caller, id: string): Promise<void> {
       const document = await get(caller, id);
       const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      const key = { appId: source.appId, sourceId: source.id };
-      const removed = await db.begin(async (tx) => {
-        if (!(await lockIndex(tx, key))) return false;
-        await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
-        await deleteItemsOfDocument(tx, key, document.id);
-        return removeDocument(tx, key, document.id);
-      });
-      found(removed);
+      found(await db.begin((tx) => removeFromSource(tx, { appId: source.appId, sourceId: source.id }, document)));
     },
 
     async listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]> {
@@ -135,4 +120,23 @@ export function createDocumentService(deps: DocumentDeps) {
       return { document, ...(await sliceText(read, document, query)) };
     },
   };
+}
+
+/** Removes a document so that neither a pull nor a connector in progress brings it back. */
+async function removeFromSource(tx: Transaction, key: SourceKey, document: DocumentView): Promise<boolean> {
+  if (!(await lockIndex(tx, key))) return false;
+  await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
+  await deleteItemsOfDocument(tx, key, document.id);
+  return removeDocument(tx, key, document.id);
+}
+
+/** 422 unless there is one content, or a title or metadata alone. */
+function requireOneContent({ content, file, acl, title, metadata }: PushInput): void {
+  const given = [content, file].filter((each) => each !== undefined).length;
+  const isNamed = acl === undefined && (title !== undefined || metadata !== undefined);
+  if (given === 1 || (given === 0 && isNamed)) return;
+  const message = 'exactly one of content and file is required';
+  throw new AppError('invalid_parameters', 'content, file: exactly one of the two is required', {
+    fields: ['content', 'file'].map((field) => ({ field, message })),
+  });
 }
