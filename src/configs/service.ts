@@ -15,7 +15,7 @@ import type { Owned } from '../tenancy/visible.ts';
 import type { configWriteSchema } from './schema.ts';
 import * as store from './store.ts';
 
-const configsMax = 10_000;
+const room = { things: 'config entries', max: 10_000 };
 
 type ConfigOwnerQuery = { agent?: string | undefined; org?: string | undefined };
 
@@ -41,8 +41,6 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
       const filename = virtualPath.split('/').at(-1) ?? virtualPath;
       const stored = await files.store(caller, { bytes, filename, contentType });
       const row = await beginWith(db, stored, async (tx) => {
-        const message = `There can be at most ${configsMax} config entries. Delete one first.`;
-        const room = { things: 'config entries', max: configsMax, message };
         if (!present) await requireRoom(tx, caller, room, () => store.countConfigs(tx, caller));
         const { id: fileId } = await stored.commit(tx, owned);
         const entry = { owned, virtualPath, contentType, contentHash, fileId };

@@ -33,12 +33,10 @@ export function createGroupService({ db }: { db: Database }) {
         externalId: input.external_id,
         name: input.name ?? null,
       };
-      const message = `An app or a sandbox has at most ${groupsMax} groups. Delete one first.`;
-      const room = { things: 'groups', max: groupsMax, message };
       const duplicate = { field: 'external_id', message: 'The namespace already has a group with this name.' };
       return refuseDuplicate('groups_external_id', duplicate, () =>
         db.begin(async (tx) => {
-          await requireRoom(tx, caller, room, () => store.countGroups(tx, caller));
+          await requireRoom(tx, caller, { things: 'groups', max: groupsMax }, () => store.countGroups(tx, caller));
           return store.insertGroup(tx, caller, group);
         }),
       );

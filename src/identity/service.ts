@@ -16,6 +16,7 @@ import type { ClaimMapping, issuerCreateSchema, issuerUpdateSchema } from './sch
 import * as store from './store.ts';
 
 const issuersMax = 20;
+const room = { things: 'issuers', max: issuersMax };
 
 export type IdentityService = ReturnType<typeof createIdentityService>;
 
@@ -51,8 +52,6 @@ export function createIdentityService(deps: IdentityDeps) {
         { field: 'issuer', message: 'The app already has this issuer.' },
         () =>
           db.begin(async (tx) => {
-            const message = `An app or a sandbox has at most ${issuersMax} issuers. Delete one first.`;
-            const room = { things: 'issuers', max: issuersMax, message };
             await requireRoom(tx, caller, room, () => store.countIssuers(tx, caller));
             await store.insertIssuer(tx, row);
           }),

@@ -250,7 +250,7 @@ function usable({ alias, models }: Chosen, { kind, field = 'model' }: Wanted): C
   throw invalidField(field, problem);
 }
 
-export function noModel(): AppError {
+function noModel(): AppError {
   return new AppError(
     'not_implemented',
     'This server has no language model: its operator has to set QUARRY_LLM_URL and QUARRY_LLM_MODEL.',

@@ -14,7 +14,7 @@ import { readJsonOutput } from './json-output.ts';
 import type { ModelSlots } from './model-slots.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
-import { type Chosen, createRegistry, noModel } from './registry.ts';
+import { type Chosen, createRegistry } from './registry.ts';
 import type { Settlements } from './settlements.ts';
 import { createTrial } from './trial.ts';
 import { createNamedModels } from './vectors.ts';
@@ -96,11 +96,6 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
 
   return {
     operator,
-
-    /** 501 if the operator has configured no model. */
-    requireModel(): void {
-      if (operator.default === undefined) throw noModel();
-    },
 
     /** 422 on `model` if the name is unknown or has no key; 501 if it names none and none is configured. */
     async requireUsable(scope: Scope, name: string | undefined): Promise<void> {

@@ -25,7 +25,7 @@ const refreshMs = 30 * 24 * 3_600_000;
 const repeatMs = 30_000;
 
 /** What clients do with the code and the tokens of a grant. */
-type Exchange = {
+export type Exchange = {
   /**
    * Exchanges a code or a refresh token. Each works once; a second use ends the grant with all its tokens, unless it may
    * be a repeated request.

@@ -55,7 +55,6 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
 
 function registerMemberRoutes(api: Api, teams: TeamService): void {
   const params = Type.Object({ team: Type.String() });
-  const memberParams = Type.Object({ team: Type.String(), member: Type.String() });
   api.provisioning(everyCaller, {
     method: 'GET',
     path: '/teams/:team/members',
@@ -95,6 +94,12 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     responses: { 204: null },
     handler: ({ caller, params: { team }, body }) => teams.removeNamedMember(caller, team, body),
   });
+
+  registerOneMember(api, teams);
+}
+
+function registerOneMember(api: Api, teams: TeamService): void {
+  const params = Type.Object({ team: Type.String(), member: Type.String() });
   api.provisioning(everyCaller, {
     method: 'GET',
     path: '/teams/:team/members/:member',
@@ -102,7 +107,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     tag,
     summary: 'Get a member of a team',
     description: 'The member is named by the id of the membership (`tmb_…`), the user or the agent.',
-    params: memberParams,
+    params,
     responses: { 200: ref(membershipSchema) },
     handler: async ({ caller, params: { team, member } }) =>
       presentMembership(await teams.getMember(caller, team, member)),
@@ -115,7 +120,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     summary: "Change a member's role",
     description:
       'Requires an owner or admin of the team, or an admin of its organisation. Only owners and organisation admins may grant or remove the role `owner`.',
-    params: memberParams,
+    params,
     body: memberUpdateSchema,
     responses: { 200: ref(membershipSchema) },
     handler: async ({ caller, params: { team, member }, body }) =>
@@ -129,7 +134,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     summary: 'Remove a member from a team',
     description:
       'The member is named by the id of the membership, the user or the agent. Users may remove themselves; removing others requires the same role as adding them.',
-    params: memberParams,
+    params,
     responses: { 204: null },
     handler: ({ caller, params: { team, member } }) => teams.removeMember(caller, team, member),
   });

@@ -22,11 +22,19 @@ import { applyInput, blank, requireJournalForTurns, toJson, valuesOf } from './v
 
 type ChangeDeps = { db: Database; clock: Clock; ledger: Ledger; expressions: Expressions };
 
-/** Creates, changes, activates and deletes automations. */
-export function createDefinitionChanges(deps: ChangeDeps) {
+export type DefinitionChanges = {
+  create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation>;
+  update(caller: Caller, name: string, input: Static<typeof automationUpdateSchema>): Promise<FullAutomation>;
+  remove(caller: Caller, name: string): Promise<void>;
+  activate(caller: Caller, name: string): Promise<FullAutomation>;
+  /** Stops new runs; active runs continue. */
+  pause(caller: Caller, name: string): Promise<FullAutomation>;
+};
+
+export function createDefinitionChanges(deps: ChangeDeps): DefinitionChanges {
   const { db, clock, ledger, expressions } = deps;
   return {
-    async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
+    async create(caller, input) {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
       if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');
       const individual = named.team ?? named.user;
@@ -61,7 +69,7 @@ export function createDefinitionChanges(deps: ChangeDeps) {
       return getAutomation(db, caller, formatId('automation', row.id));
     },
 
-    async update(caller: Caller, name: string, input: Static<typeof automationUpdateSchema>): Promise<FullAutomation> {
+    async update(caller, name, input) {
       const { id } = await getAutomation(db, caller, name);
       await checkParts(expressions, caller, input);
       await uniqueKey(() =>
@@ -85,15 +93,14 @@ export function createDefinitionChanges(deps: ChangeDeps) {
       return found(await store.findAutomation(db, caller, { id }));
     },
 
-    async remove(caller: Caller, name: string): Promise<void> {
+    async remove(caller, name) {
       const { id } = await getAutomation(db, caller, name);
       await ledger.noteDeletion(caller, { kind: 'automation', id });
       found(await store.deleteAutomation(db, caller, id));
     },
 
-    activate: (caller: Caller, name: string) => changeStatus(deps, caller, name, 'running'),
-    /** Stops new runs; active runs continue. */
-    pause: (caller: Caller, name: string) => changeStatus(deps, caller, name, 'paused'),
+    activate: (caller, name) => changeStatus(deps, caller, name, 'running'),
+    pause: (caller, name) => changeStatus(deps, caller, name, 'paused'),
   };
 }
 

@@ -32,23 +32,51 @@ type ShownDocument = { document: DocumentView; grants: Grant[] | undefined };
 
 export function createDocumentService(deps: DocumentDeps) {
   const { db, sources, permissions, ingestions } = deps;
+  const reads = createDocumentReads(deps);
 
-  async function get(caller: Caller, id: string): Promise<DocumentView> {
-    return found(await store.findDocument(db, caller, pathId('document', id)));
-  }
-
-  async function withGrants(caller: Caller, documents: DocumentView[]): Promise<ShownDocument[]> {
-    const grants = await permissions.listGrants(db, caller, documents);
-    return documents.map((document) => ({ document, grants: grants.get(document.id) }));
-  }
-
-  async function show(caller: Caller, id: string): Promise<ShownDocument> {
-    const document = await get(caller, id);
-    return { document, grants: (await permissions.listGrants(db, caller, [document])).get(document.id) };
+  async function getChangeable(caller: Caller, id: string) {
+    const document = await getDocument(db, caller, id);
+    const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
+    return { document, source };
   }
 
   return {
-    show,
+    ...reads,
+
+    /** Changes the readers of a document; undefined lets every reader of its source see it. */
+    async setReaders(
+      caller: Caller,
+      id: string,
+      input: Static<typeof aclChangeSchema> | undefined,
+    ): Promise<ShownDocument> {
+      await permissions.change(caller, id, input);
+      return reads.show(caller, id);
+    },
+
+    /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
+    async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
+      const { document, source } = await getChangeable(caller, id);
+      requireOneContent(input);
+      return ingestions.replaceDocument(caller, source, document, input);
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      const { document, source } = await getChangeable(caller, id);
+      found(await db.begin((tx) => removeFromSource(tx, { appId: source.appId, sourceId: source.id }, document)));
+    },
+  };
+}
+
+async function getDocument(db: Database, caller: Caller, id: string): Promise<DocumentView> {
+  return found(await store.findDocument(db, caller, pathId('document', id)));
+}
+
+function createDocumentReads({ db, permissions }: DocumentDeps) {
+  return {
+    async show(caller: Caller, id: string): Promise<ShownDocument> {
+      const document = await getDocument(db, caller, id);
+      return { document, grants: (await permissions.listGrants(db, caller, [document])).get(document.id) };
+    },
 
     async list(
       caller: Caller,
@@ -66,7 +94,8 @@ export function createDocumentService(deps: DocumentDeps) {
         },
         page,
       );
-      return [await withGrants(caller, rows), total];
+      const grants = await permissions.listGrants(db, caller, rows);
+      return [rows.map((document) => ({ document, grants: grants.get(document.id) })), total];
     },
 
     /** The text of a document by its UUID; undefined if it is not visible to the caller or has more bytes. */
@@ -77,32 +106,8 @@ export function createDocumentService(deps: DocumentDeps) {
       return ids.length === 0 || (await store.countVisible(db, caller, ids)) === ids.length;
     },
 
-    /** Changes the readers of a document; undefined lets every reader of its source see it. */
-    async setReaders(
-      caller: Caller,
-      id: string,
-      input: Static<typeof aclChangeSchema> | undefined,
-    ): Promise<ShownDocument> {
-      await permissions.change(caller, id, input);
-      return show(caller, id);
-    },
-
-    /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
-    async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
-      const document = await get(caller, id);
-      const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      requireOneContent(input);
-      return ingestions.replaceDocument(caller, source, document, input);
-    },
-
-    async remove(caller: Caller, id: string): Promise<void> {
-      const document = await get(caller, id);
-      const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      found(await db.begin((tx) => removeFromSource(tx, { appId: source.appId, sourceId: source.id }, document)));
-    },
-
     async listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]> {
-      const document = await get(caller, id);
+      const document = await getDocument(db, caller, id);
       return [await store.listChunkTexts(db, document, page), document.chunkCount];
     },
 
@@ -112,7 +117,7 @@ export function createDocumentService(deps: DocumentDeps) {
       id: string,
       query: Static<typeof documentContentQuery>,
     ): Promise<DocumentContent & { document: DocumentView }> {
-      const document = await get(caller, id);
+      const document = await getDocument(db, caller, id);
       const read = {
         all: async () => found(await store.readText(db, document.appId, document.id)),
         part: (start: number, length: number) => store.readTextSlice(db, document.appId, document.id, start, length),
