@@ -26,7 +26,6 @@ export type IngestionRow = {
   metadata: Record<string, unknown>;
   stats: Record<string, unknown>;
   error: IngestionError | null;
-  leaseHolder: string | null;
   leaseUntil: Date | null;
   version: number;
   /** Its readers see the documents of all of these lists of grants; null for every reader of the source. */
