@@ -14,21 +14,8 @@ import * as store from './store.ts';
 export type AgentService = ReturnType<typeof createAgentService>;
 
 export function createAgentService({ db, files }: { db: Database; files: FileService }) {
-  async function get(caller: Caller, idOrKey: string): Promise<store.AgentRow> {
-    const { id } = await getPathAgent(db, caller, idOrKey);
-    return found(await store.findAgent(db, caller, id));
-  }
-
-  async function getChangeable(caller: Caller, idOrKey: string, change: 'update' | 'delete'): Promise<store.AgentRow> {
-    const agent = await get(caller, idOrKey);
-    const self = caller.kind === 'agent' && caller.agentId === agent.id;
-    if (!self && !mayChangeOwned(caller, { ...agent, agentId: null }, change))
-      throw new AppError('forbidden', 'You may see this agent, but not change it.');
-    return agent;
-  }
-
   return {
-    get,
+    get: (caller: Caller, idOrKey: string) => getAgent(db, caller, idOrKey),
 
     async create(caller: Caller, input: Static<typeof agentCreateSchema>): Promise<store.AgentRow> {
       const owner = await resolveOwner(db, caller, input);
@@ -68,7 +55,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     },
 
     async update(caller: Caller, idOrKey: string, input: Static<typeof agentUpdateSchema>): Promise<store.AgentRow> {
-      const agent = await getChangeable(caller, idOrKey, 'update');
+      const agent = await getChangeable(db, caller, idOrKey, 'update');
       await checkLookupKey(db, caller, input.lookup_key, agent.id);
       await uniqueLookupKey(() =>
         beginWithPicture(files, caller, agent, input.profile_picture, (tx) =>
@@ -89,10 +76,28 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
     },
 
     async remove(caller: Caller, idOrKey: string): Promise<void> {
-      const agent = await getChangeable(caller, idOrKey, 'delete');
+      const agent = await getChangeable(db, caller, idOrKey, 'delete');
       await store.deleteAgent(db, caller, agent.id);
     },
   };
+}
+
+async function getAgent(db: Database, caller: Caller, idOrKey: string): Promise<store.AgentRow> {
+  const { id } = await getPathAgent(db, caller, idOrKey);
+  return found(await store.findAgent(db, caller, id));
+}
+
+async function getChangeable(
+  db: Database,
+  caller: Caller,
+  idOrKey: string,
+  change: 'update' | 'delete',
+): Promise<store.AgentRow> {
+  const agent = await getAgent(db, caller, idOrKey);
+  const self = caller.kind === 'agent' && caller.agentId === agent.id;
+  if (!self && !mayChangeOwned(caller, { ...agent, agentId: null }, change))
+    throw new AppError('forbidden', 'You may see this agent, but not change it.');
+  return agent;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
@@ -41,15 +41,12 @@ export function registerAppRoutes(api: Api, { apps }: { apps: AppService }): voi
     description: 'The apps of the developer, newest first.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(appSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await apps.list(caller, request);
-      return page(
-        request,
-        rows.map((row) => presentApp({ ...row, runRetention: null, assistants: true })),
-        total,
-      );
-    },
+    handler: ({ caller, query }) =>
+      readPage(
+        query,
+        (request) => apps.list(caller, request),
+        (row) => presentApp({ ...row, runRetention: null, assistants: true }),
+      ),
   });
   api.app(['developer'], {
     method: 'GET',

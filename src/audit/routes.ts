@@ -1,5 +1,5 @@
 import { operators } from '../http/route/access.ts';
-import { page, pageOf, pageRequest } from '../http/route/pages.ts';
+import { pageOf, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { presentEntry, presentUse } from './present.ts';
 import { auditEntrySchema, auditQuery, credentialUseQuery, credentialUseSchema } from './schema.ts';
@@ -18,11 +18,7 @@ export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditSer
     description: 'Changes of the app, or of the sandbox that the caller is in.',
     query: auditQuery,
     responses: { 200: pageOf(ref(auditEntrySchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await auditing.list(caller, query, request);
-      return page(request, rows.map(presentEntry), total);
-    },
+    handler: ({ caller, query }) => readPage(query, (request) => auditing.list(caller, query, request), presentEntry),
   });
   api.provisioning(operators, {
     method: 'GET',
@@ -34,10 +30,6 @@ export function registerAuditRoutes(api: Api, { auditing }: { auditing: AuditSer
       'One row for each credential, day and kind of operation, newest day first, with the number of requests. Counts are written every ten seconds.',
     query: credentialUseQuery,
     responses: { 200: pageOf(ref(credentialUseSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await auditing.listUses(caller, query, request);
-      return page(request, rows.map(presentUse), total);
-    },
+    handler: ({ caller, query }) => readPage(query, (request) => auditing.listUses(caller, query, request), presentUse),
   });
 }

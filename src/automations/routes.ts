@@ -1,6 +1,6 @@
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller, operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { compact } from '../http/route/present.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
@@ -68,6 +68,7 @@ export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): v
   registerVersions(api, deps);
   registerInvocable(api, deps);
   registerRunReading(api, deps);
+  registerRunStreams(api, deps);
   registerRunChanges(api, deps);
   registerWorkRoutes(api, deps);
   registerProgramRoutes(api, deps);
@@ -151,11 +152,8 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     params: Type.Object({ automation: Type.String() }),
     query: Type.Object({ ...pageQuery, ...listRunsQuery.properties }),
     responses: { 200: pageOf(ref(runSchema)) },
-    async handler({ caller, params, query }) {
-      const request = pageRequest(query);
-      const [rows, total] = await runs.list(caller, params.automation, query.status, request);
-      return page(request, rows.map(presentRun), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => runs.list(caller, params.automation, query.status, request), presentRun),
   });
 }
 
@@ -172,11 +170,8 @@ function registerVersions(api: Api, { automations }: AutomationRouteDeps): void 
     params: Type.Object({ automation: Type.String() }),
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(workflowVersionSchema)) },
-    async handler({ caller, params, query }) {
-      const request = pageRequest(query);
-      const [rows, total] = await automations.listVersions(caller, params.automation, request);
-      return page(request, rows.map(presentVersion), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => automations.listVersions(caller, params.automation, request), presentVersion),
   });
   api.provisioning(operators, {
     method: 'GET',
@@ -205,15 +200,12 @@ function registerInvocable(api: Api, { automations }: AutomationRouteDeps): void
     description: 'Active automations of type `invoked` whose `invoke_auth` and owner allow the caller, newest first.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(invocableAutomationSchema)) },
-    async handler({ caller, query }) {
-      const request = pageRequest(query);
-      const [rows, total] = await automations.listInvocable(caller, request);
-      return page(request, rows.map(presentInvocable), total);
-    },
+    handler: ({ caller, query }) =>
+      readPage(query, (request) => automations.listInvocable(caller, request), presentInvocable),
   });
 }
 
-function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): void {
+function registerRunReading(api: Api, { runs }: AutomationRouteDeps): void {
   api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/automation_runs',
@@ -278,6 +270,10 @@ function registerRunReading(api: Api, { runs, streams }: AutomationRouteDeps): v
       handler: ({ caller, params: given, query }) => journalOf(caller, given.automation_run, query),
     });
   }
+}
+
+function registerRunStreams(api: Api, { runs, streams }: AutomationRouteDeps): void {
+  const params = Type.Object({ automation_run: Type.String() });
   api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/automation_runs/:automation_run/stream',

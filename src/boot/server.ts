@@ -91,31 +91,12 @@ export async function createServer(
   services: Services,
   { site, front, cells }: ServerOptions = { site: findSite() },
 ): Promise<QuarryServer> {
-  const { config, log, credentials, sessions, metrics } = services;
+  const { config, log } = services;
   // The routes of a further cell get their requests from the server of the process.
   const isHome = services.db === services.directory;
-  const { intake, connections, metrics: metricsOfProcess } = services.process;
-  const rateLimiter = createRateLimiter(services);
-  const audit = createAuditLog(services, cells);
-  const idempotency = createIdempotency({
-    ...services,
-    recordsMax: config.idempotencyRecordsMax,
-    bytesMax: config.idempotencyMb * 1024 * 1024,
-    uploadBytesMax: config.uploadBytesMax,
-  });
-  const http = {
-    ...{ log, credentials, sessions, metrics, rateLimiter, audit, idempotency, intake },
-    bodyBytesMax: config.bodyBytesMax,
-    // The console shows files from the content origin.
-    corsOrigins:
-      config.contentOrigin === undefined
-        ? config.corsOrigins
-        : [...config.corsOrigins, new URL(services.baseUrl()).origin],
-    contentOrigin: config.contentOrigin,
-    trustProxy: config.trustProxy,
-    errorDialects: [openAiErrors, oauthErrors],
-    rewriteUrl: rewriteKvUrl,
-  };
+  const { connections, metrics: metricsOfProcess } = services.process;
+  const http = createHttpParts(services, cells);
+  const { audit, rateLimiter } = http;
   const { fastify, api } = await createHttpServer({ ...http, connections, front, hasMoved: cells?.hasMoved });
   // A worker serves only health and metrics.
   const servesApi = config.role !== 'worker';
@@ -194,6 +175,32 @@ export async function createServer(
         .then(() => {});
       return closing;
     },
+  };
+}
+
+/** What the HTTP server consists of, apart from its connections and routes. */
+function createHttpParts(services: Services, cells: CellMembership | undefined) {
+  const { config, log, credentials, sessions, metrics, process } = services;
+  const rateLimiter = createRateLimiter(services);
+  const audit = createAuditLog(services, cells);
+  const idempotency = createIdempotency({
+    ...services,
+    recordsMax: config.idempotencyRecordsMax,
+    bytesMax: config.idempotencyMb * 1024 * 1024,
+    uploadBytesMax: config.uploadBytesMax,
+  });
+  return {
+    ...{ log, credentials, sessions, metrics, rateLimiter, audit, idempotency, intake: process.intake },
+    bodyBytesMax: config.bodyBytesMax,
+    // The console shows files from the content origin.
+    corsOrigins:
+      config.contentOrigin === undefined
+        ? config.corsOrigins
+        : [...config.corsOrigins, new URL(services.baseUrl()).origin],
+    contentOrigin: config.contentOrigin,
+    trustProxy: config.trustProxy,
+    errorDialects: [openAiErrors, oauthErrors],
+    rewriteUrl: rewriteKvUrl,
   };
 }
 

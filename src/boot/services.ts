@@ -188,29 +188,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const directory = home?.db ?? openDirectory(config, options, started) ?? db;
   const external = createExternalUsers({ db, clock, keys: issuerKeys, baseUrl: () => services.baseUrl() });
   const credentials = new Credentials({ db, directory, secrets, clock, external });
-  const streams = new StreamHub({
-    listenDatabase: direct,
-    log,
-    streamSecondsMax: config.streamSeconds,
-    budget: process.streamBudget,
-    clock,
-    findEnded: (readers) => credentials.findEnded(readers),
-    loadUsers: (users) => loadUserCallers(db, users),
-  });
-  await streams.start();
-  started.add('event streams', () => streams.close());
-
-  // Notifications may be missed while the connection is lost, so a reconnection counts as a notification.
-  const newRights = () => {
-    credentials.forget();
-    void streams.endRevoked();
-  };
-  await direct.listen('quarry_tenancy', newRights, newRights);
-  if (home !== undefined) {
-    const { unlisten } = await home.direct.listen('quarry_tenancy', newRights, newRights);
-    started.add('notifications of the directory', unlisten);
-  }
-
+  const streams = await startStreams({ config, log, clock, db, direct, home, process, credentials }, started);
   const services = assemble({
     config,
     log,
@@ -234,6 +212,38 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   });
   if (options.listeningUrl !== undefined) services.setListeningUrl(options.listeningUrl);
   return services;
+}
+
+type StreamDeps = Pick<Services, 'config' | 'log' | 'clock' | 'db' | 'direct' | 'process' | 'credentials'> & {
+  home: Services | undefined;
+};
+
+/** Starts the event streams, which end with the rights of their readers. */
+async function startStreams(deps: StreamDeps, started: Started): Promise<StreamHub> {
+  const { config, log, clock, db, direct, home, process, credentials } = deps;
+  const streams = new StreamHub({
+    listenDatabase: direct,
+    log,
+    streamSecondsMax: config.streamSeconds,
+    budget: process.streamBudget,
+    clock,
+    findEnded: (readers) => credentials.findEnded(readers),
+    loadUsers: (users) => loadUserCallers(db, users),
+  });
+  await streams.start();
+  started.add('event streams', () => streams.close());
+
+  // Notifications may be missed while the connection is lost, so a reconnection counts as a notification.
+  const newRights = () => {
+    credentials.forget();
+    void streams.endRevoked();
+  };
+  await direct.listen('quarry_tenancy', newRights, newRights);
+  if (home !== undefined) {
+    const { unlisten } = await home.direct.listen('quarry_tenancy', newRights, newRights);
+    started.add('notifications of the directory', unlisten);
+  }
+  return streams;
 }
 
 /** Creates the services without any connection, for code that only inspects the routes. Their first query fails. */

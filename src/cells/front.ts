@@ -30,33 +30,8 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
   /** Requests whose cell is being looked up. */
   let looking = 0;
 
-  /** Asks every cell that is up, once. Throws 503 if none knows the credential and one of the others might. */
-  async function findApp(text: string): Promise<string | undefined> {
-    const known = apps.get(text);
-    if (known !== undefined) return known;
-    const cells = set.listOpen();
-    const asked = new Set(cells.map(({ settings }) => settings.name));
-    const results = await Promise.allSettled(
-      cells.map(async ({ opened }) => findAppOfCredential(opened.db, digest(text))),
-    );
-    const found = results.find((each) => each.status === 'fulfilled' && each.value !== undefined);
-    if (found?.status === 'fulfilled' && found.value !== undefined) {
-      if (apps.size >= credentialsMax) apps.clear();
-      apps.set(text, found.value);
-      return found.value;
-    }
-    const failed = results.find((each) => each.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
-    // One that has come back meanwhile was not asked.
-    if (set.listStates().some(([name]) => !asked.has(name)))
-      throw new AppError('unavailable', 'A database that may know this credential is unavailable. Try again later.', {
-        headers: { 'retry-after': '5' },
-      });
-    return undefined;
-  }
-
   async function find(named: NamedApp): Promise<OpenCell | undefined> {
-    const app = named !== undefined && 'credential' in named ? await findApp(named.credential) : named?.app;
+    const app = named !== undefined && 'credential' in named ? await findApp(set, apps, named.credential) : named?.app;
     const place = app === undefined ? undefined : await directory.find(app);
     return place === undefined ? undefined : set.get(place.cell);
   }
@@ -110,6 +85,31 @@ export function createFront({ set, directory, readers }: FrontDeps): Front & {
       return named !== undefined && 'credential' in named ? apps.get(named.credential) : named?.app;
     },
   };
+}
+
+/** Asks every cell that is up, once. Throws 503 if none knows the credential and one of the others might. */
+async function findApp(set: CellSet, apps: Map<string, string>, text: string): Promise<string | undefined> {
+  const known = apps.get(text);
+  if (known !== undefined) return known;
+  const cells = set.listOpen();
+  const asked = new Set(cells.map(({ settings }) => settings.name));
+  const results = await Promise.allSettled(
+    cells.map(async ({ opened }) => findAppOfCredential(opened.db, digest(text))),
+  );
+  const found = results.find((each) => each.status === 'fulfilled' && each.value !== undefined);
+  if (found?.status === 'fulfilled' && found.value !== undefined) {
+    if (apps.size >= credentialsMax) apps.clear();
+    apps.set(text, found.value);
+    return found.value;
+  }
+  const failed = results.find((each) => each.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  // One that has come back meanwhile was not asked.
+  if (set.listStates().some(([name]) => !asked.has(name)))
+    throw new AppError('unavailable', 'A database that may know this credential is unavailable. Try again later.', {
+      headers: { 'retry-after': '5' },
+    });
+  return undefined;
 }
 
 /** The directory or a cell could not be asked. */

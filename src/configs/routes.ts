@@ -1,6 +1,6 @@
 import { textBudget } from '../http/body/budgets.ts';
 import { everyCaller, operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { integerRange } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
@@ -26,15 +26,12 @@ export function registerConfigRoutes(api: Api, { configs }: { configs: ConfigSer
       'The current version of each path, newest first, without contents. Extractions with `destination_kind: "config"` write them.',
     query: Type.Object({ ...pageQuery, ...owner, prefix: Type.Optional(Type.String()) }),
     responses: { 200: pageOf(ref(configSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await configs.list(caller, query, request);
-      return page(
-        request,
-        rows.map((row) => presentConfig(row)),
-        total,
-      );
-    },
+    handler: ({ caller, query }) =>
+      readPage(
+        query,
+        (request) => configs.list(caller, query, request),
+        (row) => presentConfig(row),
+      ),
   });
   api.app(everyCaller, {
     method: 'GET',

@@ -15,7 +15,7 @@ import type { Owned } from '../tenancy/visible.ts';
 import type { configWriteSchema } from './schema.ts';
 import * as store from './store.ts';
 
-const configsMax = 10_000;
+const room = { things: 'config entries', max: 10_000 };
 
 type ConfigOwnerQuery = { agent?: string | undefined; org?: string | undefined };
 
@@ -23,32 +23,12 @@ export type ConfigService = ReturnType<typeof createConfigService>;
 
 /** Versioned texts, which operators and extractions with `destination_kind: config` write. */
 export function createConfigService({ db, blobs, files }: { db: Database; blobs: BlobStore; files: FileService }) {
-  /** The owner of the paths: the agent or org that the query names, otherwise the caller. Undefined if it is hidden. */
-  async function findOwnerId(caller: Caller, query: ConfigOwnerQuery): Promise<string | undefined> {
-    const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
-    const agentId = fieldId('agent', 'agent', query.agent);
-    const orgId = fieldId('org', 'org', query.org);
-    if (agentId !== undefined && !(await findAgent(db, caller, agentId))) return undefined;
-    if (orgId !== undefined && !(await findOrg(db, caller, orgId))) return undefined;
-    if (agentId !== undefined) return store.configOwnerId({ ...none, agentId });
-    if (orgId !== undefined) return store.configOwnerId({ ...none, orgId });
-    if (canSeeWholeApp(caller)) return store.configOwnerId(none);
-    return caller.kind === 'user' ? caller.userId : caller.agentId;
-  }
-
-  /** The owner that an operator names, or the app. */
-  async function getOwner(caller: Caller, query: ConfigOwnerQuery): Promise<Owned> {
-    const named = await findNamedOwners(db, caller, query);
-    const orgId = named.agent ? named.agent.orgId : (named.org?.id ?? null);
-    return { orgId, teamId: null, userId: null, agentId: named.agent?.id ?? null };
-  }
-
   return {
     /** Writes the next version of a path for an operator, unless the newest is the same. */
     async write(caller: Caller, path: string, input: Static<typeof configWriteSchema>) {
       const { content, content_type: contentType = 'text/plain', if_version: ifVersion } = input;
       const virtualPath = readNewPath(path);
-      const owned = await getOwner(caller, input);
+      const owned = await getOwner(db, caller, input);
       const ownerId = store.configOwnerId(owned);
       const bytes = Buffer.from(content);
       if (bytes.length > limits.configTextBytesMax)
@@ -61,8 +41,6 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
       const filename = virtualPath.split('/').at(-1) ?? virtualPath;
       const stored = await files.store(caller, { bytes, filename, contentType });
       const row = await beginWith(db, stored, async (tx) => {
-        const message = `There can be at most ${configsMax} config entries. Delete one first.`;
-        const room = { things: 'config entries', max: configsMax, message };
         if (!present) await requireRoom(tx, caller, room, () => store.countConfigs(tx, caller));
         const { id: fileId } = await stored.commit(tx, owned);
         const entry = { owned, virtualPath, contentType, contentHash, fileId };
@@ -74,7 +52,7 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
 
     /** Deletes a path with all its versions. */
     async remove(caller: Caller, path: string, query: ConfigOwnerQuery): Promise<void> {
-      const ownerId = store.configOwnerId(await getOwner(caller, query));
+      const ownerId = store.configOwnerId(await getOwner(db, caller, query));
       await db.begin(async (tx) => {
         const row = found(await store.findConfig(tx, caller, ownerId, normalizePath(path), undefined));
         await store.deleteConfig(tx, caller, row.id);
@@ -83,7 +61,7 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
 
     /** One version with its text. 404 if the owner has no such path or version. */
     async get(caller: Caller, path: string, query: ConfigOwnerQuery & { version?: number | undefined }) {
-      const owner = await findOwnerId(caller, query);
+      const owner = await findOwnerId(db, caller, query);
       if (owner === undefined) throw unknownReference(query.agent === undefined ? 'org' : 'agent');
       const row = await store.findConfig(db, caller, owner, normalizePath(path), query.version);
       const file = row && (await findFile(db, row.appId, row.fileId));
@@ -97,10 +75,30 @@ export function createConfigService({ db, blobs, files }: { db: Database; blobs:
       query: ConfigOwnerQuery & { prefix?: string | undefined },
       page: PageRequest,
     ): Promise<[store.ConfigRow[], number]> {
-      const owner = await findOwnerId(caller, query);
+      const owner = await findOwnerId(db, caller, query);
       return owner === undefined ? [[], 0] : store.listConfigs(db, caller, owner, query.prefix ?? '', page);
     },
   };
+}
+
+/** The owner of the paths: the agent or org that the query names, otherwise the caller. Undefined if it is hidden. */
+async function findOwnerId(db: Database, caller: Caller, query: ConfigOwnerQuery): Promise<string | undefined> {
+  const none: Owned = { orgId: null, teamId: null, userId: null, agentId: null };
+  const agentId = fieldId('agent', 'agent', query.agent);
+  const orgId = fieldId('org', 'org', query.org);
+  if (agentId !== undefined && !(await findAgent(db, caller, agentId))) return undefined;
+  if (orgId !== undefined && !(await findOrg(db, caller, orgId))) return undefined;
+  if (agentId !== undefined) return store.configOwnerId({ ...none, agentId });
+  if (orgId !== undefined) return store.configOwnerId({ ...none, orgId });
+  if (canSeeWholeApp(caller)) return store.configOwnerId(none);
+  return caller.kind === 'user' ? caller.userId : caller.agentId;
+}
+
+/** The owner that an operator names, or the app. */
+async function getOwner(db: Database, caller: Caller, query: ConfigOwnerQuery): Promise<Owned> {
+  const named = await findNamedOwners(db, caller, query);
+  const orgId = named.agent ? named.agent.orgId : (named.org?.id ?? null);
+  return { orgId, teamId: null, userId: null, agentId: named.agent?.id ?? null };
 }
 
 /** Normalizes a path for storage: removes empty, `.` and `..` segments. */

@@ -33,36 +33,13 @@ export type ConsoleDeps = {
 const appsMax = 100;
 
 export function createConsoleService(deps: ConsoleDeps) {
-  const { db, directory, clock, auth, users, credentials, sessions, placement } = deps;
+  const { db, directory, clock, auth, credentials, sessions } = deps;
   const links = createSignInLinks({ db: directory, clock });
-
-  /** The public data of a session, with a new CSRF token. */
-  async function describe(value: string, session: Session) {
-    const base = { csrfToken: sessions.csrfToken(value), expiresAt: session.expiresAt };
-    if (session.kind === 'developer')
-      return { ...base, kind: session.kind, developer: { id: session.developerId, name: session.name } };
-    const user = await users.findInScope(session, session.userId);
-    const app = await findApp(db, session.appId);
-    if (!user || !app) throw sessionEnded();
-    return { ...base, kind: session.kind, user, app };
-  }
 
   async function get(value: string | undefined) {
     const session = value === undefined ? undefined : await sessions.find(value);
     if (value === undefined || !session) throw sessionEnded();
-    return describe(value, session);
-  }
-
-  /** The audit actor of changes made in the session. A developer acts in all their apps. */
-  async function actorOf(session: Session, credential: string): Promise<AuditActor> {
-    if (session.kind === 'user') {
-      const { appId, sandboxId, userId } = session;
-      return { scopes: [{ appId, sandboxId }], kind: 'user', id: userId, credential };
-    }
-    const appIds = await (placement?.listIds(session.developerId, appsMax) ??
-      store.listDeveloperApps(db, session.developerId, appsMax));
-    const scopes = appIds.map((appId) => ({ appId, sandboxId: production }));
-    return { scopes, kind: 'developer', id: session.developerId, credential };
+    return describe(deps, value, session);
   }
 
   return {
@@ -87,8 +64,8 @@ export function createConsoleService(deps: ConsoleDeps) {
         });
         const session = await sessions.find(value);
         if (!session) throw sessionEnded();
-        noteActor(await actorOf(session, 'developer_token'));
-        return { value, session: await describe(value, session) };
+        noteActor(await actorOf(deps, session, 'developer_token'));
+        return { value, session: await describe(deps, value, session) };
       }
       const { identity: scope } = await credentials.identify({
         apiKey: method.key,
@@ -125,9 +102,32 @@ export function createConsoleService(deps: ConsoleDeps) {
       if (session === undefined) return undefined;
       if (session.kind === 'user') await store.deleteUserSession(db, session.appId, digest(value));
       else await store.deleteDeveloperSession(directory, digest(value));
-      return actorOf(session, 'session');
+      return actorOf(deps, session, 'session');
     },
   };
+}
+
+/** The public data of a session, with a new CSRF token. */
+async function describe({ db, users, sessions }: ConsoleDeps, value: string, session: Session) {
+  const base = { csrfToken: sessions.csrfToken(value), expiresAt: session.expiresAt };
+  if (session.kind === 'developer')
+    return { ...base, kind: session.kind, developer: { id: session.developerId, name: session.name } };
+  const user = await users.findInScope(session, session.userId);
+  const app = await findApp(db, session.appId);
+  if (!user || !app) throw sessionEnded();
+  return { ...base, kind: session.kind, user, app };
+}
+
+/** The audit actor of changes made in the session. A developer acts in all their apps. */
+async function actorOf({ db, placement }: ConsoleDeps, session: Session, credential: string): Promise<AuditActor> {
+  if (session.kind === 'user') {
+    const { appId, sandboxId, userId } = session;
+    return { scopes: [{ appId, sandboxId }], kind: 'user', id: userId, credential };
+  }
+  const appIds = await (placement?.listIds(session.developerId, appsMax) ??
+    store.listDeveloperApps(db, session.developerId, appsMax));
+  const scopes = appIds.map((appId) => ({ appId, sandboxId: production }));
+  return { scopes, kind: 'developer', id: session.developerId, credential };
 }
 
 type SignInMethod =

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { Type } from '../lib/type.ts';
@@ -32,11 +32,7 @@ export function registerErasureRoutes(
     description: 'All that were ordered in this app and sandbox, newest first.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(erasure) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await erasures.list(caller, request);
-      return page(request, rows.map(presentErasure), total);
-    },
+    handler: ({ caller, query }) => readPage(query, (request) => erasures.list(caller, request), presentErasure),
   });
   api.provisioning(operators, {
     ...{ method: 'GET', path: '/erasures/:erasure', operationId: 'getErasure', tag },

@@ -2,7 +2,7 @@ import type { FileLinks } from '../files/present.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { sendList } from '../http/route/lists.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -68,11 +68,8 @@ export function registerExtractionRoutes(
       agent: Type.Optional(Type.String({ description: 'agt_…' })),
     }),
     responses: { 200: pageOf(ref(extractionSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await extractions.list(caller, query, request);
-      return page(request, rows.map(presentSummary), total);
-    },
+    handler: ({ caller, query }) =>
+      readPage(query, (request) => extractions.list(caller, query, request), presentSummary),
   });
   api.app(everyCaller, {
     method: 'DELETE',

@@ -1,25 +1,25 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { BlobStore } from '../blob/blob-store.ts';
+import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
 import { freeWhenSent } from '../http/body/free-when-sent.ts';
 import { isNotModified, isRangeCurrent, parseRange } from '../http/body/ranges.ts';
 import { oneHeader } from '../http/headers.ts';
-import { AppError } from '../lib/errors.ts';
+import { AppError, notFound } from '../lib/errors.ts';
+import type { FileRow } from './store.ts';
 
-/** A blob to send: its size and its validators. */
-type Bytes = { blobKey: string; size: number; contentType: string; checksum: string; createdAt: Date };
+type Exchange = { blobs: BlobStore; request: FastifyRequest; reply: FastifyReply };
 
 /**
- * Responds to GET or HEAD with the bytes of a blob: all of them (200), one range (206), or 304 for a cached copy.
+ * Responds to GET or HEAD with the bytes of a file: all of them (200), one range (206), or 304 for a cached copy.
  * `headers` are added to each response. Contents never change, so the checksum is the entity tag.
- * Throws 416, and BlobMissing before anything is sent.
+ * Throws 416, and 404 if the contents are missing.
  */
-export async function sendBytes(
-  { blobs, request, reply }: { blobs: BlobStore; request: FastifyRequest; reply: FastifyReply },
-  bytes: Bytes,
+export async function sendFile(
+  { blobs, request, reply }: Exchange,
+  file: Pick<FileRow, 'blobKey' | 'size' | 'contentType' | 'checksum' | 'createdAt'>,
   headers: Record<string, string>,
 ): Promise<FastifyReply> {
-  const validators = { etag: `"${bytes.checksum}"`, lastModified: bytes.createdAt };
+  const validators = { etag: `"${file.checksum.toString('hex')}"`, lastModified: file.createdAt };
   const always = {
     'accept-ranges': 'bytes',
     etag: validators.etag,
@@ -34,19 +34,26 @@ export async function sendBytes(
   // Ranges are defined only for GET (RFC 9110 section 14.2).
   const range =
     !isHead && isRangeCurrent(oneHeader(request, 'if-range'), validators)
-      ? parseRange(request.headers.range, bytes.size)
+      ? parseRange(request.headers.range, file.size)
       : ({ kind: 'whole' } as const);
   if (range.kind === 'unsatisfiable')
-    throw new AppError('range_not_satisfiable', `The file has ${bytes.size} bytes.`, {
-      headers: { 'content-range': `bytes */${bytes.size}` },
+    throw new AppError('range_not_satisfiable', `The file has ${file.size} bytes.`, {
+      headers: { 'content-range': `bytes */${file.size}` },
     });
-  const { start, end } = range.kind === 'part' ? range : { start: 0, end: bytes.size };
-  const body = isHead ? emptyStream() : await blobs.read(bytes.blobKey, range.kind === 'part' ? range : undefined);
-  if (range.kind === 'part') reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${bytes.size}`);
+  const { start, end } = range.kind === 'part' ? range : { start: 0, end: file.size };
+  const body = isHead
+    ? emptyStream()
+    : await blobs.read(file.blobKey, range.kind === 'part' ? range : undefined).catch((error: unknown) => {
+        if (!(error instanceof BlobMissing)) throw error;
+        // Deleted since the row was read, or lost: `quarry fsck` finds lost contents.
+        request.log.warn({ err: error }, 'The contents of a file are missing');
+        throw notFound();
+      });
+  if (range.kind === 'part') reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${file.size}`);
   else reply.code(200);
   if (!isHead) freeWhenSent(reply.raw);
   return reply
-    .headers({ ...always, 'content-type': bytes.contentType, 'content-length': String(end - start) })
+    .headers({ ...always, 'content-type': file.contentType, 'content-length': String(end - start) })
     .send(body);
 }
 

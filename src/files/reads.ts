@@ -25,8 +25,10 @@ export type VisibleFile = { file: store.FileRow; grants: Grant[] | undefined };
 
 /** Finds, lists and opens files: for callers who can see them, and for holders of links. */
 export function createFileReads(deps: ReadDeps) {
-  const { db, clock } = deps;
+  return { ...createVisibleReads(deps), ...createLinkReads(deps) };
+}
 
+function createVisibleReads({ db, blobs }: ReadDeps) {
   /** The file. Throws 404 if it is not visible to the caller. */
   async function getVisible(caller: Caller, id: string): Promise<store.VisibleFileRow> {
     return found(await store.findVisibleFile(db, caller, pathId('file', id)));
@@ -52,7 +54,7 @@ export function createFileReads(deps: ReadDeps) {
     async readRange(caller: Caller, id: string, start: number, end: number): Promise<Buffer> {
       const file = await getVisible(caller, id);
       const chunks: Buffer[] = [];
-      for await (const chunk of await deps.blobs.read(file.blobKey, { start, end })) chunks.push(Buffer.from(chunk));
+      for await (const chunk of await blobs.read(file.blobKey, { start, end })) chunks.push(Buffer.from(chunk));
       return Buffer.concat(chunks);
     },
 
@@ -78,13 +80,17 @@ export function createFileReads(deps: ReadDeps) {
     /** The visible files by id order; `providerMetadata` must be part of theirs. */
     listByKeyset: (caller: Caller, keyset: Keyset, providerMetadata?: Record<string, unknown>) =>
       store.listFilesByKeyset(db, caller, keyset, providerMetadata),
+  };
+}
 
+function createLinkReads({ db, clock, signedLinks, capabilities }: ReadDeps) {
+  return {
     /** The file of a signed link; 403 when the link is invalid or expired. */
     async openSigned(id: string, expires: unknown, signature: unknown, purpose = 'download'): Promise<store.FileRow> {
       const fileId = pathId('file', id);
       const until = typeof expires === 'string' && /^\d{1,12}$/.test(expires) ? Number(expires) : 0;
       const proof = typeof signature === 'string' ? signature : '';
-      const appId = deps.signedLinks.verify(purpose, proof, fileId, until);
+      const appId = signedLinks.verify(purpose, proof, fileId, until);
       if (appId === undefined || until < nowSeconds(clock))
         throw new AppError(
           'forbidden',
@@ -99,9 +105,9 @@ export function createFileReads(deps: ReadDeps) {
      */
     async openCapability(id: string, token: unknown, role: CapabilityRole): Promise<store.FileRow | undefined> {
       const fileId = parseId('file', id) ?? newUuid();
-      const claim = deps.capabilities.read(token);
+      const claim = capabilities.read(token);
       const found = await store.findCapability(db, claim.appId, fileId, role);
-      const proved = deps.capabilities.verifies(claim, found?.capabilityKey, fileId, role);
+      const proved = capabilities.verifies(claim, found?.capabilityKey, fileId, role);
       if (!proved || !found?.inRole || found.id === null) return undefined;
       return isImage(found.contentType) ? found : undefined;
     },

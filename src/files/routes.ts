@@ -1,19 +1,18 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
-import { BlobMissing } from '../blob/blob-store.ts';
+import type { FastifyRequest } from 'fastify';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { oneHeader } from '../http/headers.ts';
 import { everyCaller } from '../http/route/access.ts';
 import type { AuditActor } from '../http/route/audit.ts';
-import { page, pageOf, pageRequest } from '../http/route/pages.ts';
+import { pageOf, readPage } from '../http/route/pages.ts';
 import { iso } from '../http/route/present.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { defined } from '../lib/defined.ts';
-import { found, invalidField, notFound } from '../lib/errors.ts';
+import { found, invalidField } from '../lib/errors.ts';
 import { formatId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import { Type } from '../lib/type.ts';
 import type { CapabilityRole } from '../tenancy/capability.ts';
-import { sendBytes } from './bytes.ts';
+import { sendFile } from './bytes.ts';
 import { readDigestHeader, readFilenameHeader } from './input.ts';
 import { isMediaType } from './media-types.ts';
 import { type PictureRequest, picturePurpose, readPictureQuery, readSignedPicture } from './picture-request.ts';
@@ -32,13 +31,16 @@ import {
   uploadLinkSchema,
 } from './schema.ts';
 import type { FileDeps, FileService, VisibleFile } from './service.ts';
-import type { FileRow } from './store.ts';
 
 const tag = 'Files';
 const params = Type.Object({ file: Type.String() });
+const digest = Type.Optional(
+  Type.String({ description: 'RFC 9530, sha-256 or sha-512. The upload fails unless the bytes match.' }),
+);
 const bytesSchema = Type.Any({ description: 'The contents.' });
 
 type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: FileService };
+type Present = (seen: VisibleFile) => Promise<unknown>;
 
 export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
@@ -70,11 +72,13 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     query: fileListQuery,
     responses: { 200: pageOf(ref(fileSchema)) },
     handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await files.list(caller, request, query);
       const { width, format } = query;
       const picture = readPictureQuery(defined({ width, format }));
-      return page(request, await Promise.all(rows.map((row) => present(row, picture))), total);
+      return readPage(
+        query,
+        (request) => files.list(caller, request, query),
+        (row) => present(row, picture),
+      );
     },
   });
 
@@ -124,18 +128,12 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   });
 
   registerUploadRoutes(api, deps, present);
+  registerUploadLinks(api, deps, present);
   registerByteRoutes(api, deps);
+  registerCapabilities(api, deps);
 }
 
-function registerUploadRoutes(
-  api: Api,
-  { files, baseUrl }: FileRouteDeps,
-  present: (seen: VisibleFile) => Promise<unknown>,
-): void {
-  const digest = Type.Optional(
-    Type.String({ description: 'RFC 9530, sha-256 or sha-512. The upload fails unless the bytes match.' }),
-  );
-
+function registerUploadRoutes(api: Api, { files }: FileRouteDeps, present: Present): void {
   api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files/uploads',
@@ -165,7 +163,9 @@ function registerUploadRoutes(
       );
     },
   });
+}
 
+function registerUploadLinks(api: Api, { files, baseUrl }: FileRouteDeps, present: Present): void {
   api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/files/upload_urls',
@@ -237,7 +237,7 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
     handler: async ({ params: { file }, query, request, reply }) => {
       const { expires, signature } = query as { expires?: unknown; signature?: unknown };
       const found = await files.openSigned(file, expires, signature);
-      return sendFile(request, reply, found, {
+      return sendFile({ blobs, request, reply }, found, {
         'cache-control': 'private, no-cache',
         'content-disposition': downloadHeaders(found).contentDisposition,
         'content-security-policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
@@ -266,7 +266,10 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       return sendPicture({ pictures: files.pictures, request, reply }, found, wanted);
     },
   });
+}
 
+/** Permanent URLs, each for one use of a file. */
+function registerCapabilities(api: Api, { files, blobs }: FileRouteDeps): void {
   const roles: [CapabilityRole, string, string][] = [
     ['avatar', 'fetchFileAvatar', 'Fetch an agent’s profile picture by its permanent URL'],
     ['org_logo', 'fetchFileOrgLogo', 'Fetch an organisation’s logo by its permanent URL'],
@@ -288,38 +291,12 @@ function registerByteRoutes(api: Api, { files, blobs }: FileRouteDeps): void {
       responses: { 200: bytesSchema },
       handler: async ({ params: { file }, query, request, reply }) => {
         const row = found(await files.openCapability(file, (query as { token?: unknown }).token, role));
-        return sendFile(request, reply, row, {
+        return sendFile({ blobs, request, reply }, row, {
           'cache-control': 'public, max-age=3600',
           'content-security-policy': "sandbox; default-src 'none'",
         });
       },
     });
-
-  async function sendFile(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    file: FileRow,
-    headers: Record<string, string>,
-  ): Promise<FastifyReply> {
-    try {
-      return await sendBytes(
-        { blobs, request, reply },
-        {
-          blobKey: file.blobKey,
-          size: file.size,
-          contentType: file.contentType,
-          checksum: file.checksum.toString('hex'),
-          createdAt: file.createdAt,
-        },
-        headers,
-      );
-    } catch (error) {
-      if (!(error instanceof BlobMissing)) throw error;
-      // Deleted since the row was read, or lost: `quarry fsck` finds lost contents.
-      request.log.warn({ err: error }, 'The contents of a file are missing');
-      throw notFound();
-    }
-  }
 }
 
 function readContentType(request: FastifyRequest): string {

@@ -1,6 +1,6 @@
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
@@ -48,11 +48,8 @@ function registerMemberRoutes(api: Api, groups: GroupService): void {
     params,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(schema.groupMemberSchema)) },
-    handler: async ({ caller, params: { group }, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await groups.listMembers(caller, group, request);
-      return page(request, rows.map(presentGroupMember), total);
-    },
+    handler: ({ caller, params: { group }, query }) =>
+      readPage(query, (request) => groups.listMembers(caller, group, request), presentGroupMember),
   });
   api.provisioning(operators, {
     method: 'POST',

@@ -20,23 +20,10 @@ export type GroupService = ReturnType<typeof createGroupService>;
 
 /** The groups of an app. Developers and secret keys manage them; issuers supply theirs. */
 export function createGroupService({ db }: { db: Database }) {
-  async function get(caller: Caller, id: string): Promise<store.GroupRow> {
-    return found(await store.findGroup(db, caller, pathId('group', id)));
-  }
-
-  async function requireUser(caller: Caller, field: string, text: string): Promise<string> {
-    const id = fieldId('user', field, text);
-    if (!(await store.filterUsers(db, caller, [id])).has(id)) throw unknownReference(field);
-    return id;
-  }
-
-  function requireMemberRoom(tx: Transaction, group: store.GroupRow): Promise<void> {
-    const message = `A group has at most ${groupMembersMax} members.`;
-    const room = { things: 'group members', max: groupMembersMax, message, of: group.id };
-    return requireRoom(tx, group, room, () => store.countMembers(tx, group.appId, group.id));
-  }
+  const get = (caller: Caller, id: string) => getGroup(db, caller, id);
 
   return {
+    ...createGroupMembers(db),
     get,
 
     async create(caller: Caller, input: Static<typeof groupCreateSchema>): Promise<store.GroupRow> {
@@ -46,12 +33,10 @@ export function createGroupService({ db }: { db: Database }) {
         externalId: input.external_id,
         name: input.name ?? null,
       };
-      const message = `An app or a sandbox has at most ${groupsMax} groups. Delete one first.`;
-      const room = { things: 'groups', max: groupsMax, message };
       const duplicate = { field: 'external_id', message: 'The namespace already has a group with this name.' };
       return refuseDuplicate('groups_external_id', duplicate, () =>
         db.begin(async (tx) => {
-          await requireRoom(tx, caller, room, () => store.countGroups(tx, caller));
+          await requireRoom(tx, caller, { things: 'groups', max: groupsMax }, () => store.countGroups(tx, caller));
           return store.insertGroup(tx, caller, group);
         }),
       );
@@ -75,17 +60,28 @@ export function createGroupService({ db }: { db: Database }) {
     async remove(caller: Caller, id: string): Promise<void> {
       found(await store.deleteGroup(db, caller, pathId('group', id)));
     },
+  };
+}
 
+async function getGroup(db: Database, caller: Caller, id: string): Promise<store.GroupRow> {
+  return found(await store.findGroup(db, caller, pathId('group', id)));
+}
+
+function createGroupMembers(db: Database) {
+  return {
     async listMembers(caller: Caller, id: string, page: PageRequest): Promise<[store.MemberRow[], number]> {
-      const group = await get(caller, id);
+      const group = await getGroup(db, caller, id);
       return store.listMembers(db, caller.appId, group.id, page);
     },
 
     async addMember(caller: Caller, id: string, user: string): Promise<store.MemberRow> {
-      const group = await get(caller, id);
-      const userId = await requireUser(caller, 'user', user);
+      const group = await getGroup(db, caller, id);
+      const userId = fieldId('user', 'user', user);
+      if (!(await store.filterUsers(db, caller, [userId])).has(userId)) throw unknownReference('user');
+      const message = `A group has at most ${groupMembersMax} members.`;
+      const room = { things: 'group members', max: groupMembersMax, message, of: group.id };
       const added = await db.begin(async (tx) => {
-        await requireMemberRoom(tx, group);
+        await requireRoom(tx, group, room, () => store.countMembers(tx, group.appId, group.id));
         return store.insertMembers(tx, caller.appId, group.id, [userId]);
       });
       if (added === 0)
@@ -97,7 +93,7 @@ export function createGroupService({ db }: { db: Database }) {
 
     /** Replaces all members. */
     async setMembers(caller: Caller, id: string, { users }: Static<typeof groupMembersSchema>): Promise<void> {
-      const group = await get(caller, id);
+      const group = await getGroup(db, caller, id);
       const ids = users.map((text, i) => fieldId('user', `users.${i}`, text));
       const known = await store.filterUsers(db, caller, ids);
       const missing = ids.findIndex((each) => !known.has(each));
@@ -110,7 +106,7 @@ export function createGroupService({ db }: { db: Database }) {
     },
 
     async removeMember(caller: Caller, id: string, user: string): Promise<void> {
-      const group = await get(caller, id);
+      const group = await getGroup(db, caller, id);
       found(await store.deleteMember(db, caller.appId, group.id, pathId('user', user)));
     },
   };

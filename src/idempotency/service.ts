@@ -30,6 +30,9 @@ type IdempotencyDeps = {
   uploadBytesMax: number;
 };
 
+/** A completed request. */
+type Completed = store.RecordRow & { status: number };
+
 type Response = { status: number; headers: Record<string, string>; text: string | null };
 
 const keptMs = 24 * 60 * 60 * 1_000;
@@ -51,91 +54,6 @@ const retriable = new Set([401, 408, 429]);
 
 /** Stores the responses of requests with an Idempotency-Key, each in the transaction of the request's changes. */
 export function createIdempotency(deps: IdempotencyDeps): Idempotency {
-  const { db, clock, log, secrets } = deps;
-  const later = (ms: number) => new Date(clock.now().getTime() + ms);
-
-  /** Claims the key and returns undefined, or returns the completed request. 409 while it is in progress. */
-  async function claimOrFind(place: Place, claim: string, requestDigest: Buffer | undefined) {
-    // A record may expire between the two statements.
-    for (let tries = 0; tries < 3; tries++) {
-      const claimed = await db.begin(async (tx) => {
-        const now = clock.now();
-        const terms = { now, claimedUntil: later(claimMs), expiresAt: later(keptMs) };
-        // Sent at once: the record is counted when the usage is read.
-        const [isClaimed, usage] = await Promise.all([
-          store.claimRecord(tx, place, { claim, requestDigest: requestDigest ?? null, ...terms }),
-          store.findUsage(tx, place),
-        ]);
-        if (isClaimed) requireShare(usage, place);
-        return isClaimed;
-      });
-      if (claimed) return undefined;
-      const found = await store.findRecord(db, place);
-      if (found === undefined) continue;
-      if (requestDigest !== undefined && found.requestDigest?.equals(requestDigest) === false) throw reused();
-      if (found.status === null) throw inProgress();
-      return { ...found, status: found.status };
-    }
-    throw inProgress();
-  }
-
-  /** Stores the response in the transaction of the change. */
-  async function complete(tx: Db, held: Held, done: Response) {
-    const { place, claim, digestOf } = held;
-    const stored = {
-      status: done.status,
-      headers: done.headers,
-      body: done.text === null ? null : secrets.wrap(Buffer.from(done.text)),
-      requestDigest: digestOf(),
-      expiresAt: later(keptMs),
-    };
-    if ((stored.body?.length ?? 0) > limits.idempotentResponseBytesMax)
-      throw invalidField('idempotency-key', `the response is larger than ${limits.idempotentResponseBytesMax} bytes`);
-    const [isCompleted, usage] = await Promise.all([
-      store.completeRecord(tx, place, claim, stored),
-      store.findUsage(tx, place),
-    ]);
-    if (!isCompleted) throw inProgress();
-    requireShare(usage, place);
-  }
-
-  /** 422 if the space or the caller holds more than its share. */
-  function requireShare({ records, bytes }: store.Usage, { isWholeApp }: Place): void {
-    if (!fitsShare(records, deps.recordsMax, isWholeApp) || !fitsShare(bytes, deps.bytesMax, isWholeApp))
-      throw full(deps, records.ofSpace <= deps.recordsMax && bytes.ofSpace <= deps.bytesMax);
-  }
-
-  /** Runs the change for the first time. A failed attempt either stores its error or frees the key. */
-  async function runFirst(held: Held, reply: FastifyReply, change: () => Promise<unknown>) {
-    const { request, place, claim } = held;
-    const renewal = setInterval(() => {
-      store
-        .renewClaim(db, place, claim, later(claimMs))
-        .catch((error) => log.warn({ err: error }, 'Could not renew a claim'));
-    }, renewEveryMs).unref();
-    let response: Response | undefined;
-    try {
-      const result = await db.combine(change, async (tx, changed) => {
-        response = responseOf(reply, changed);
-        await complete(tx, held, response);
-      });
-      return { result, response };
-    } catch (error) {
-      // An error from `complete` itself says nothing about the change.
-      await (response === undefined && mayKeep(error, request)
-        ? db.begin((tx) => complete(tx, held, errorResponse(error, request)))
-        : store.releaseClaim(db, place, claim)
-      ).catch((cause) => log.warn({ err: cause }, 'Could not end a claim; it will expire'));
-      throw error;
-    } finally {
-      clearInterval(renewal);
-    }
-  }
-
-  function open(body: Buffer | null): string | null {
-    return body === null ? null : secrets.unwrap(body).plain.toString();
-  }
-
   return {
     async run({ key, caller, request, reply, change, wrap }) {
       const place = placeOf(request, caller ?? callerOf(request), key);
@@ -144,7 +62,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       const claim = newUuid();
       let found: Awaited<ReturnType<typeof claimOrFind>>;
       try {
-        found = await claimOrFind(place, claim, requestDigest);
+        found = await claimOrFind(deps, place, claim, requestDigest);
       } catch (error) {
         if (isStreamed) request.raw.resume();
         throw error;
@@ -154,7 +72,7 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
           const digest = await requireMinimumSpeed(request, hashAgain(request, deps.uploadBytesMax));
           if (found.requestDigest?.equals(digest) === false) throw reused();
         }
-        const text = open(found.body);
+        const text = found.body && deps.secrets.unwrap(found.body).plain.toString();
         // If the path is the credential, it was checked together with the caller.
         if (caller === undefined)
           await requireStillVisible(request, found.status < 300 && text ? JSON.parse(text) : undefined);
@@ -170,13 +88,102 @@ export function createIdempotency(deps: IdempotencyDeps): Idempotency {
       };
       let response: Response | undefined;
       await wrap(async () => {
-        const first = await runFirst({ request, place, claim, digestOf }, reply, change);
+        const first = await runFirst(deps, { request, place, claim, digestOf }, reply, change);
         response = first.response;
         return first.result;
       });
       return send(reply, response as unknown as Response);
     },
   };
+}
+
+/** Claims the key and returns undefined, or returns the completed request. 409 while it is in progress. */
+async function claimOrFind(
+  deps: IdempotencyDeps,
+  place: Place,
+  claim: string,
+  requestDigest: Buffer | undefined,
+): Promise<Completed | undefined> {
+  const { db, clock } = deps;
+  // A record may expire between the two statements.
+  for (let tries = 0; tries < 3; tries++) {
+    const claimed = await db.begin(async (tx) => {
+      const now = clock.now();
+      const terms = { now, claimedUntil: later(deps, claimMs), expiresAt: later(deps, keptMs) };
+      // Sent at once: the record is counted when the usage is read.
+      const [isClaimed, usage] = await Promise.all([
+        store.claimRecord(tx, place, { claim, requestDigest: requestDigest ?? null, ...terms }),
+        store.findUsage(tx, place),
+      ]);
+      if (isClaimed) requireShare(deps, usage, place);
+      return isClaimed;
+    });
+    if (claimed) return undefined;
+    const found = await store.findRecord(db, place);
+    if (found === undefined) continue;
+    if (requestDigest !== undefined && found.requestDigest?.equals(requestDigest) === false) throw reused();
+    if (found.status === null) throw inProgress();
+    return { ...found, status: found.status };
+  }
+  throw inProgress();
+}
+
+/** Runs the change for the first time. A failed attempt either stores its error or frees the key. */
+async function runFirst(deps: IdempotencyDeps, held: Held, reply: FastifyReply, change: () => Promise<unknown>) {
+  const { db, log } = deps;
+  const { request, place, claim } = held;
+  const renewal = setInterval(() => {
+    store
+      .renewClaim(db, place, claim, later(deps, claimMs))
+      .catch((error) => log.warn({ err: error }, 'Could not renew a claim'));
+  }, renewEveryMs).unref();
+  let response: Response | undefined;
+  try {
+    const result = await db.combine(change, async (tx, changed) => {
+      response = responseOf(reply, changed);
+      await complete(deps, tx, held, response);
+    });
+    return { result, response };
+  } catch (error) {
+    // An error from `complete` itself says nothing about the change.
+    await (response === undefined && mayKeep(error, request)
+      ? db.begin((tx) => complete(deps, tx, held, errorResponse(error, request)))
+      : store.releaseClaim(db, place, claim)
+    ).catch((cause) => log.warn({ err: cause }, 'Could not end a claim; it will expire'));
+    throw error;
+  } finally {
+    clearInterval(renewal);
+  }
+}
+
+/** Stores the response in the transaction of the change. */
+async function complete(deps: IdempotencyDeps, tx: Db, held: Held, done: Response) {
+  const { place, claim, digestOf } = held;
+  const stored = {
+    status: done.status,
+    headers: done.headers,
+    body: done.text === null ? null : deps.secrets.wrap(Buffer.from(done.text)),
+    requestDigest: digestOf(),
+    expiresAt: later(deps, keptMs),
+  };
+  if ((stored.body?.length ?? 0) > limits.idempotentResponseBytesMax)
+    throw invalidField('idempotency-key', `the response is larger than ${limits.idempotentResponseBytesMax} bytes`);
+  const [isCompleted, usage] = await Promise.all([
+    store.completeRecord(tx, place, claim, stored),
+    store.findUsage(tx, place),
+  ]);
+  if (!isCompleted) throw inProgress();
+  requireShare(deps, usage, place);
+}
+
+/** 422 if the space or the caller holds more than its share. */
+function requireShare(deps: IdempotencyDeps, { records, bytes }: store.Usage, { isWholeApp }: Place): void {
+  if (!fitsShare(records, deps.recordsMax, isWholeApp) || !fitsShare(bytes, deps.bytesMax, isWholeApp))
+    throw full(deps, records.ofSpace <= deps.recordsMax && bytes.ofSpace <= deps.bytesMax);
+}
+
+function later({ clock }: IdempotencyDeps, ms: number): Date {
+  return new Date(clock.now().getTime() + ms);
 }
 
 /** Where a record belongs, and whether its caller acts for the whole app. */

@@ -12,7 +12,7 @@ export type Place = { appId: string; digest: Buffer; sandboxId: string; holder: 
 /** The response of a completed request. `body` is encrypted with the wrapping key. */
 type StoredResponse = { status: number; headers: Record<string, string>; body: Buffer | null };
 
-type RecordRow = Omit<StoredResponse, 'status' | 'headers'> & {
+export type RecordRow = Omit<StoredResponse, 'status' | 'headers'> & {
   requestDigest: Buffer | null;
   claimedUntil: Date;
   status: number | null;

@@ -16,57 +16,19 @@ import type { ClaimMapping, issuerCreateSchema, issuerUpdateSchema } from './sch
 import * as store from './store.ts';
 
 const issuersMax = 20;
+const room = { things: 'issuers', max: issuersMax };
 
 export type IdentityService = ReturnType<typeof createIdentityService>;
 
 type IdentityDeps = { db: Database; clock: Clock; secrets: Secrets; fetcher: Pick<Fetcher, 'check'> };
 
 /** Manages the issuers that an app trusts. */
-export function createIdentityService({ db, clock, secrets, fetcher }: IdentityDeps) {
-  function checkUrl(field: string, text: string): void {
-    const url = requireSafeUrl(fetcher, field, text);
-    if (url.protocol !== 'https:' && !isLoopback(url.hostname)) throw invalidField(field, 'must be https.');
-    if (url.search !== '' || url.hash !== '') throw invalidField(field, 'must have no query or fragment.');
-  }
-
-  /** 422 if the mapping names an organisation or team of another app. */
-  async function checkMapping(caller: Caller, { org, teams }: ClaimMapping): Promise<void> {
-    for (const [value, id] of Object.entries(org?.values ?? {})) {
-      const field = `claims.org.values.${value}`;
-      if (!(await findOrg(db, caller, fieldId('org', field, id)))) throw invalidField(field, 'not found');
-    }
-    for (const [value, id] of Object.entries(teams?.values ?? {})) {
-      const field = `claims.teams.values.${value}`;
-      if (!(await findTeam(db, caller, fieldId('team', field, id)))) throw invalidField(field, 'not found');
-    }
-  }
-
-  async function change(caller: Caller, row: store.IssuerRow, input: Static<typeof issuerUpdateSchema>) {
-    if (typeof input.jwks_url === 'string') checkUrl('jwks_url', input.jwks_url);
-    if (input.claims !== undefined) await checkMapping(caller, input.claims);
-    const { console: client } = input;
-    const secret = client?.client_secret;
-    return {
-      ...row,
-      audience: input.audience ?? row.audience,
-      jwksUrl: input.jwks_url === undefined ? row.jwksUrl : input.jwks_url,
-      createsUsers: input.create_users ?? row.createsUsers,
-      linksByEmail: input.link_by_email ?? row.linksByEmail,
-      claims: input.claims ?? row.claims,
-      ...(client === undefined
-        ? {}
-        : {
-            clientId: client?.client_id ?? null,
-            clientSecret: secret === undefined ? null : secrets.wrap(Buffer.from(secret)),
-          }),
-      updatedAt: clock.now(),
-    };
-  }
-
+export function createIdentityService(deps: IdentityDeps) {
+  const { db, clock } = deps;
   return {
     async create(caller: Caller, input: Static<typeof issuerCreateSchema>): Promise<store.IssuerRow> {
       const { issuer, audience, ...rest } = input;
-      checkUrl('issuer', issuer);
+      checkUrl(deps.fetcher, 'issuer', issuer);
       const now = clock.now();
       const { appId, sandboxId } = caller;
       const empty = {
@@ -84,14 +46,12 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
         clientSecret: null,
         updatedAt: now,
       };
-      const row = await change(caller, empty, rest);
+      const row = await change(deps, caller, empty, rest);
       await refuseDuplicate(
         'identity_issuers_app_id_sandbox_id_issuer_key',
         { field: 'issuer', message: 'The app already has this issuer.' },
         () =>
           db.begin(async (tx) => {
-            const message = `An app or a sandbox has at most ${issuersMax} issuers. Delete one first.`;
-            const room = { things: 'issuers', max: issuersMax, message };
             await requireRoom(tx, caller, room, () => store.countIssuers(tx, caller));
             await store.insertIssuer(tx, row);
           }),
@@ -104,7 +64,12 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
     get: async (caller: Caller, id: string) => found(await store.findIssuer(db, caller, pathId('identityIssuer', id))),
 
     async update(caller: Caller, id: string, input: Static<typeof issuerUpdateSchema>): Promise<store.IssuerRow> {
-      const row = await change(caller, found(await store.findIssuer(db, caller, pathId('identityIssuer', id))), input);
+      const row = await change(
+        deps,
+        caller,
+        found(await store.findIssuer(db, caller, pathId('identityIssuer', id))),
+        input,
+      );
       await store.updateIssuer(db, row);
       return row;
     },
@@ -119,5 +84,50 @@ export function createIdentityService({ db, clock, secrets, fetcher }: IdentityD
       const [rows] = await store.listIssuers(db, scope, { page: 1, pageSize: issuersMax, offset: 0 });
       return rows;
     },
+  };
+}
+
+function checkUrl(fetcher: IdentityDeps['fetcher'], field: string, text: string): void {
+  const url = requireSafeUrl(fetcher, field, text);
+  if (url.protocol !== 'https:' && !isLoopback(url.hostname)) throw invalidField(field, 'must be https.');
+  if (url.search !== '' || url.hash !== '') throw invalidField(field, 'must have no query or fragment.');
+}
+
+/** 422 if the mapping names an organisation or team of another app. */
+async function checkMapping(db: Database, caller: Caller, { org, teams }: ClaimMapping): Promise<void> {
+  for (const [value, id] of Object.entries(org?.values ?? {})) {
+    const field = `claims.org.values.${value}`;
+    if (!(await findOrg(db, caller, fieldId('org', field, id)))) throw invalidField(field, 'not found');
+  }
+  for (const [value, id] of Object.entries(teams?.values ?? {})) {
+    const field = `claims.teams.values.${value}`;
+    if (!(await findTeam(db, caller, fieldId('team', field, id)))) throw invalidField(field, 'not found');
+  }
+}
+
+async function change(
+  deps: IdentityDeps,
+  caller: Caller,
+  row: store.IssuerRow,
+  input: Static<typeof issuerUpdateSchema>,
+) {
+  if (typeof input.jwks_url === 'string') checkUrl(deps.fetcher, 'jwks_url', input.jwks_url);
+  if (input.claims !== undefined) await checkMapping(deps.db, caller, input.claims);
+  const { console: client } = input;
+  const secret = client?.client_secret;
+  return {
+    ...row,
+    audience: input.audience ?? row.audience,
+    jwksUrl: input.jwks_url === undefined ? row.jwksUrl : input.jwks_url,
+    createsUsers: input.create_users ?? row.createsUsers,
+    linksByEmail: input.link_by_email ?? row.linksByEmail,
+    claims: input.claims ?? row.claims,
+    ...(client === undefined
+      ? {}
+      : {
+          clientId: client?.client_id ?? null,
+          clientSecret: secret === undefined ? null : deps.secrets.wrap(Buffer.from(secret)),
+        }),
+    updatedAt: deps.clock.now(),
   };
 }

@@ -51,52 +51,8 @@ export function readPendingApp(secrets: Secrets, cookie: string): string | undef
  * Signs users in to the web console at an issuer: authorization code with PKCE (RFC 7636), with this server as the
  * client.
  */
-export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: SignInDeps) {
-  function readPending(cookie: string | undefined, state: unknown): Pending {
-    let pending: Pending | undefined;
-    try {
-      const text = cookie === undefined ? undefined : secrets.unwrap(Buffer.from(cookie, 'base64url')).plain.toString();
-      pending = text === undefined ? undefined : (JSON.parse(text) as Pending);
-    } catch {
-      // This server did not set the cookie.
-    }
-    const isOver = typeof pending?.state !== 'string' || pending.until < clock.now().getTime();
-    if (pending === undefined || isOver || typeof state !== 'string' || !isDigestOf(state, digest(pending.state)))
-      throw new AppError('invalid_credentials', 'This sign-in is not valid or took too long. Start again.');
-    return pending;
-  }
-
-  async function exchange(issuer: IssuerRow, pending: Pending, code: string): Promise<string> {
-    const { tokenEndpoint } = await keys.discover(issuer);
-    if (tokenEndpoint === undefined || issuer.clientId === null) throw notConfigured();
-    const form = new URLSearchParams({
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: pending.redirect,
-      client_id: issuer.clientId,
-      code_verifier: pending.verifier,
-    });
-    const secret = issuer.clientSecret === null ? undefined : secrets.unwrap(issuer.clientSecret).plain.toString();
-    const basic = secret && Buffer.from(`${encodeURIComponent(issuer.clientId)}:${encodeURIComponent(secret)}`);
-    const response = await fetcher.fetch(tokenEndpoint, {
-      method: 'POST',
-      headers: {
-        accept: 'application/json',
-        'accept-encoding': 'identity',
-        'content-type': 'application/x-www-form-urlencoded',
-        ...(basic ? { authorization: `Basic ${basic.toString('base64')}` } : {}),
-      },
-      body: form.toString(),
-      lane: issuer.appId,
-      redirect: 'manual',
-      bytesMax,
-      timeoutMs,
-    });
-    const { id_token: token } = readJson(response.status, response.headers, await response.bytes());
-    if (typeof token !== 'string') throw new FetchError('bad_response', 'The issuer did not send an id_token.');
-    return token;
-  }
-
+export function createExternalSignIn(deps: SignInDeps) {
+  const { db, clock, secrets, fetcher, keys } = deps;
   return {
     /** The issuers at which an app's users may sign in to the console. */
     async list(scope: Scope): Promise<IssuerRow[]> {
@@ -145,7 +101,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       cookie: string | undefined,
       { code, state }: { code?: unknown; state?: unknown },
     ): Promise<Scope & { userId: string; epoch: number; issuerId: string }> {
-      const pending = readPending(cookie, state);
+      const pending = readPending(deps, cookie, state);
       const { appId, sandboxId } = pending;
       const issuer = await findIssuer(db, pending, pending.issuer);
       if (issuer === undefined || issuer.clientId === null) throw notConfigured();
@@ -153,7 +109,7 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
         throw new AppError('invalid_credentials', 'The issuer did not sign you in.');
       let token: string;
       try {
-        token = await exchange(issuer, pending, code);
+        token = await exchange(deps, issuer, pending, code);
       } catch (error) {
         if (!(error instanceof FetchError)) throw error;
         throw new AppError('invalid_credentials', 'The issuer did not sign you in.', { cause: error });
@@ -162,10 +118,60 @@ export function createExternalSignIn({ db, clock, secrets, fetcher, keys }: Sign
       const { nonce } = verified.claims;
       if (typeof nonce !== 'string' || !isDigestOf(nonce, digest(pending.nonce)))
         throw new AppError('invalid_credentials', 'The token belongs to another sign-in.');
-      const user = await findAccountUser({ db, clock }, issuer, verified);
+      const user = await findAccountUser(deps, issuer, verified);
       return { appId, sandboxId, issuerId: issuer.id, ...user };
     },
   };
+}
+
+function readPending({ secrets, clock }: SignInDeps, cookie: string | undefined, state: unknown): Pending {
+  let pending: Pending | undefined;
+  try {
+    const text = cookie === undefined ? undefined : secrets.unwrap(Buffer.from(cookie, 'base64url')).plain.toString();
+    pending = text === undefined ? undefined : (JSON.parse(text) as Pending);
+  } catch {
+    // This server did not set the cookie.
+  }
+  const isOver = typeof pending?.state !== 'string' || pending.until < clock.now().getTime();
+  if (pending === undefined || isOver || typeof state !== 'string' || !isDigestOf(state, digest(pending.state)))
+    throw new AppError('invalid_credentials', 'This sign-in is not valid or took too long. Start again.');
+  return pending;
+}
+
+async function exchange(
+  { fetcher, keys, secrets }: SignInDeps,
+  issuer: IssuerRow,
+  pending: Pending,
+  code: string,
+): Promise<string> {
+  const { tokenEndpoint } = await keys.discover(issuer);
+  if (tokenEndpoint === undefined || issuer.clientId === null) throw notConfigured();
+  const form = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: pending.redirect,
+    client_id: issuer.clientId,
+    code_verifier: pending.verifier,
+  });
+  const secret = issuer.clientSecret === null ? undefined : secrets.unwrap(issuer.clientSecret).plain.toString();
+  const basic = secret && Buffer.from(`${encodeURIComponent(issuer.clientId)}:${encodeURIComponent(secret)}`);
+  const response = await fetcher.fetch(tokenEndpoint, {
+    method: 'POST',
+    headers: {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      'content-type': 'application/x-www-form-urlencoded',
+      ...(basic ? { authorization: `Basic ${basic.toString('base64')}` } : {}),
+    },
+    body: form.toString(),
+    lane: issuer.appId,
+    redirect: 'manual',
+    bytesMax,
+    timeoutMs,
+  });
+  const { id_token: token } = readJson(response.status, response.headers, await response.bytes());
+  if (typeof token !== 'string') throw new FetchError('bad_response', 'The issuer did not send an id_token.');
+  return token;
 }
 
 function notConfigured(): AppError {

@@ -1,7 +1,7 @@
 import type { Db } from '../db/database.ts';
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
 import { Type } from '../lib/type.ts';
@@ -67,11 +67,8 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     description: 'Sources visible to the caller, newest first.',
     query: schema.sourceListQuery,
     responses: { 200: pageOf(ref(schema.sourceSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await knowledge.sources.list(caller, query, request);
-      return page(request, rows.map(presentListedSource), total);
-    },
+    handler: ({ caller, query }) =>
+      readPage(query, (request) => knowledge.sources.list(caller, query, request), presentListedSource),
   });
 
   api.app(everyCaller, {
@@ -174,11 +171,8 @@ function registerIngestionRoutes(api: Api, { db, knowledge, streams }: Deps): vo
     params: sourceParams,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(schema.ingestionSchema)) },
-    handler: async ({ caller, params, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await knowledge.ingestions.list(caller, params.source, request);
-      return page(request, rows.map(presentIngestion), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => knowledge.ingestions.list(caller, params.source, request), presentIngestion),
   });
 
   api.app(everyCaller, {
@@ -221,15 +215,12 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     description: 'Documents of all sources visible to the caller, newest first, without their text.',
     query: schema.documentListQuery,
     responses: { 200: pageOf(ref(schema.documentSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await knowledge.documents.list(caller, query, request);
-      return page(
-        request,
-        rows.map(({ document, grants }) => presentDocument(document, grants)),
-        total,
-      );
-    },
+    handler: ({ caller, query }) =>
+      readPage(
+        query,
+        (request) => knowledge.documents.list(caller, query, request),
+        ({ document, grants }) => presentDocument(document, grants),
+      ),
   });
 
   api.app(everyCaller, {
@@ -277,6 +268,12 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     handler: ({ caller, params }) => knowledge.documents.remove(caller, params.document),
   });
 
+  registerAclRoutes(api, knowledge);
+  registerTextRoutes(api, knowledge);
+}
+
+/** Who sees a document. */
+function registerAclRoutes(api: Api, knowledge: Knowledge): void {
   api.app(everyCaller, {
     method: 'PATCH',
     path: `${document}/acl`,
@@ -308,7 +305,10 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
       await knowledge.documents.setReaders(caller, params.document, undefined);
     },
   });
+}
 
+/** What a document says. */
+function registerTextRoutes(api: Api, knowledge: Knowledge): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${document}/content`,
@@ -333,11 +333,8 @@ function registerDocumentRoutes(api: Api, knowledge: Knowledge): void {
     params: documentParams,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(schema.documentChunkSchema)) },
-    handler: async ({ caller, params, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await knowledge.documents.listChunks(caller, params.document, request);
-      return page(request, rows.map(presentChunk), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => knowledge.documents.listChunks(caller, params.document, request), presentChunk),
   });
 }
 

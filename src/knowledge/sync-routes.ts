@@ -1,21 +1,24 @@
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
 import type { Knowledge } from './domain.ts';
 import { presentSync } from './syncs/present.ts';
 import * as schema from './syncs/schema.ts';
+import type { SyncView } from './syncs/store.ts';
 
 const tag = 'Knowledge';
 const syncs = '/api/v1/knowledge_sources/:source/syncs';
 const sync = '/api/v1/knowledge_syncs/:sync';
 const sourceParams = Type.Object({ source: Type.String() });
+type Present = (row: SyncView) => ReturnType<typeof presentSync>;
+
 const syncParams = Type.Object({ sync: Type.String() });
 
 /** What connectors call: programs that fill a source of documents from another system. */
 export function registerSyncRoutes(api: Api, { syncs: service }: Knowledge): void {
-  const present = (row: Parameters<typeof presentSync>[0]) => presentSync(row, service.now());
+  const present: Present = (row) => presentSync(row, service.now());
 
   api.app(everyCaller, {
     method: 'POST',
@@ -41,11 +44,8 @@ export function registerSyncRoutes(api: Api, { syncs: service }: Knowledge): voi
     params: sourceParams,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(schema.syncSchema)) },
-    handler: async ({ caller, params, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await service.list(caller, params.source, request);
-      return page(request, rows.map(present), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => service.list(caller, params.source, request), present),
   });
 
   api.app(everyCaller, {
@@ -60,6 +60,11 @@ export function registerSyncRoutes(api: Api, { syncs: service }: Knowledge): voi
     handler: async ({ caller, params }) => present(await service.get(caller, params.sync)),
   });
 
+  registerSyncProgress(api, service, present);
+}
+
+/** What a connector sends, and how its sync ends. */
+function registerSyncProgress(api: Api, service: Knowledge['syncs'], present: Present): void {
   api.app(everyCaller, {
     method: 'PUT',
     path: `${sync}/batches/:number`,

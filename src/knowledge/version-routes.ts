@@ -1,5 +1,5 @@
 import { everyCaller } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
 import type { Knowledge } from './domain.ts';
@@ -32,11 +32,8 @@ export function registerVersionRoutes(api: Api, { versions: service }: Knowledge
     params: documentParams,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(schema.versionRef) },
-    handler: async ({ caller, params, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await service.list(caller, params.document, request);
-      return page(request, rows.map(presentVersion), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => service.list(caller, params.document, request), presentVersion),
   });
 
   api.app(everyCaller, {
@@ -93,11 +90,8 @@ export function registerVersionRoutes(api: Api, { versions: service }: Knowledge
     params: sourceParams,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(schema.versionRef) },
-    handler: async ({ caller, params, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await service.listDeleted(caller, params.source, request);
-      return page(request, rows.map(presentVersion), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => service.listDeleted(caller, params.source, request), presentVersion),
   });
 
   registerSourceRestore(api, service);

@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Db } from '../db/database.ts';
-import { textBudget } from '../http/body/budgets.ts';
+import { type BodyBudget, textBudget } from '../http/body/budgets.ts';
 import { isCurrent } from '../http/body/ranges.ts';
 import { everyCaller } from '../http/route/access.ts';
 import { mapAsync } from '../http/route/lists.ts';
@@ -29,8 +29,11 @@ const tag = 'Key-value storage';
 const path = '/api/v1/kv';
 const keyPath = '/api/v1/kv/:key';
 
+type KvRouteDeps = { db: Db; kv: KvService };
+
 /** Key-value storage. The server must be created with `rewriteUrl: rewriteKvUrl`. */
-export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }): void {
+export function registerKvRoutes(api: Api, deps: KvRouteDeps): void {
+  const { db, kv } = deps;
   const { keyBytesMax, valueBytesMax } = kv.limits;
   const budget = textBudget(keyBytesMax + valueBytesMax);
 
@@ -72,6 +75,11 @@ export function registerKvRoutes(api: Api, { db, kv }: { db: Db; kv: KvService }
     },
   });
 
+  registerEntryRoutes(api, deps, budget);
+}
+
+/** The routes of one entry, by its key. */
+function registerEntryRoutes(api: Api, { db, kv }: KvRouteDeps, budget: BodyBudget): void {
   api.app(everyCaller, {
     method: 'GET',
     path: keyPath,

@@ -24,11 +24,6 @@ export type KvService = ReturnType<typeof createKvService>;
  * and ignored for end users.
  */
 export function createKvService({ limits }: { limits: KvLimits }) {
-  function checkValue(value: string): void {
-    if (Buffer.byteLength(value) > limits.valueBytesMax)
-      throw invalidField('value', `must be at most ${limits.valueBytesMax} bytes`);
-  }
-
   return {
     limits,
     listOwn,
@@ -45,7 +40,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     async create(db: Db, caller: Caller, input: Static<typeof createKvBody>): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
       requireKey(input.key, 'write', limits.keyBytesMax);
-      checkValue(input.value);
+      checkValue(limits, input.value);
       const entry = await translateWriteErrors(limits, insertEntry(db, owner, newWrite(limits, input.key, input)));
       if (entry) return entry;
       if (!(await userExists(db, owner))) throw userNotFound();
@@ -64,7 +59,7 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     ): Promise<KvEntry> {
       const owner = targetOwner(caller, input.user);
       requireKey(key, 'write', limits.keyBytesMax);
-      checkValue(input.value);
+      checkValue(limits, input.value);
       if (precondition)
         return translateWriteErrors(limits, putConditionally(db, owner, key, input, precondition, limits));
       const write = { ...owner, ...newWrite(limits, key, input) };
@@ -91,27 +86,39 @@ export function createKvService({ limits }: { limits: KvLimits }) {
     },
 
     /** Adds to an entry's integer; without an entry, to zero. */
-    async increment(db: Db, caller: Caller, input: Static<typeof incrementKvBody>): Promise<KvEntry> {
-      const owner = targetOwner(caller, input.user);
-      const { key, by = 1, ttl_seconds: ttlSeconds } = input;
-      requireKey(key, 'write', limits.keyBytesMax);
-      const { userBytesMax } = limits;
-      const increment = { ...owner, id: newUuid(), key, by: String(by), ttlSeconds: ttlSeconds ?? null, userBytesMax };
-      try {
-        const entry = await translateWriteErrors(limits, sharedStatements(db).increments.add(nameOf(owner), increment));
-        if (entry) return entry;
-      } catch (error) {
-        if (!isDatabaseError(error, outOfRange)) throw error;
-        // Either the sum or, with 19 digits, already the value itself.
-        throw tooLarge('by');
-      }
-      throw (await userExists(db, owner)) ? notAnInteger('key') : userNotFound();
-    },
+    increment: (db: Db, caller: Caller, input: Static<typeof incrementKvBody>) => increment(db, caller, input, limits),
 
     /** All operations or none, in their order. */
     batch: (db: Db, caller: Caller, input: Static<typeof kvBatchBody>): Promise<BatchResult[]> =>
       runBatch(db, caller, input, limits),
   };
+}
+
+function checkValue(limits: KvLimits, value: string): void {
+  if (Buffer.byteLength(value) > limits.valueBytesMax)
+    throw invalidField('value', `must be at most ${limits.valueBytesMax} bytes`);
+}
+
+async function increment(
+  db: Db,
+  caller: Caller,
+  input: Static<typeof incrementKvBody>,
+  limits: KvLimits,
+): Promise<KvEntry> {
+  const owner = targetOwner(caller, input.user);
+  const { key, by = 1, ttl_seconds: ttlSeconds } = input;
+  requireKey(key, 'write', limits.keyBytesMax);
+  const { userBytesMax } = limits;
+  const added = { ...owner, id: newUuid(), key, by: String(by), ttlSeconds: ttlSeconds ?? null, userBytesMax };
+  try {
+    const entry = await translateWriteErrors(limits, sharedStatements(db).increments.add(nameOf(owner), added));
+    if (entry) return entry;
+  } catch (error) {
+    if (!isDatabaseError(error, outOfRange)) throw error;
+    // Either the sum or, with 19 digits, already the value itself.
+    throw tooLarge('by');
+  }
+  throw (await userExists(db, owner)) ? notAnInteger('key') : userNotFound();
 }
 
 /** Writes only if the entry is still in the state for which the precondition was checked. */

@@ -23,6 +23,7 @@ export type AccountedCall<T> = {
 };
 
 type CallContext = { origin: CallOrigin; onUsed?(tx: Db, use: CallUse): Promise<void> };
+type Call<T> = [chosen: Chosen, call: AccountedCall<T>, of: CallContext, signal?: AbortSignal];
 
 const contentCharactersMax = 100_000;
 
@@ -32,108 +33,112 @@ const contentCharactersMax = 100_000;
  * Transactions end before a model is called, as those of completions do.
  */
 export function createAccount(deps: CompleteDeps) {
+  return <T>(...call: Call<T>) => runApart(() => account(deps, ...call));
+}
+
+async function account<T>(
+  deps: CompleteDeps,
+  ...[{ alias, models }, call, { origin, onUsed }, signal]: Call<T>
+): Promise<T> {
   const { db, budgets } = deps;
-  type Call<T> = [chosen: Chosen, call: AccountedCall<T>, of: CallContext, signal?: AbortSignal];
-  return <T>(...call: Call<T>) => runApart(() => account(...call));
+  const reserved = Math.max(...models.map((model) => tokensOf(call.texts(model), promptTokensMax)));
+  const costs = models.flatMap(({ prices }) => (prices ? [costOf(prices, { prompt: reserved, completion: 0 })] : []));
+  const day = await db.begin((tx) => reserveTokens(tx, origin, reserved));
+  const used: CallUse = { tokens: 0, cost: 0 };
+  let hold: BudgetHold | undefined;
+  try {
+    hold = await budgets.reserve(origin, {
+      tokens: reserved,
+      cost: costs.length === 0 ? undefined : Math.max(...costs),
+    });
+    const affordable = hold.inMoney ? models.filter(({ prices }) => prices !== undefined) : models;
+    return await tryInTurn(deps, { alias, models: affordable }, call, origin, used, signal);
+  } finally {
+    await deps.settlements.settle(async (tx) => {
+      await settleTokens(tx, origin, day, used.tokens - reserved);
+      await hold?.settle(tx, used);
+      await onUsed?.(tx, used);
+    });
+  }
+}
 
-  async function account<T>(...[{ alias, models }, call, { origin, onUsed }, signal]: Call<T>): Promise<T> {
-    const reserved = Math.max(...models.map((model) => tokensOf(call.texts(model), promptTokensMax)));
-    const costs = models.flatMap(({ prices }) => (prices ? [costOf(prices, { prompt: reserved, completion: 0 })] : []));
-    const day = await db.begin((tx) => reserveTokens(tx, origin, reserved));
-    const used: CallUse = { tokens: 0, cost: 0 };
-    let hold: BudgetHold | undefined;
+async function tryInTurn<T>(
+  deps: CompleteDeps,
+  { alias, models }: Chosen,
+  call: AccountedCall<T>,
+  origin: CallOrigin,
+  used: CallUse,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  for (const [index, model] of models.entries()) {
+    const isLast = index === models.length - 1;
     try {
-      hold = await budgets.reserve(origin, {
-        tokens: reserved,
-        cost: costs.length === 0 ? undefined : Math.max(...costs),
-      });
-      const affordable = hold.inMoney ? models.filter(({ prices }) => prices !== undefined) : models;
-      return await tryInTurn({ alias, models: affordable }, call, origin, used, signal);
-    } finally {
-      await deps.settlements.settle(async (tx) => {
-        await settleTokens(tx, origin, day, used.tokens - reserved);
-        await hold?.settle(tx, used);
-        await onUsed?.(tx, used);
-      });
+      return await callOne(deps, model, isLast, alias, call, origin, used, signal);
+    } catch (error) {
+      if (isLast || !(error instanceof ModelFailure && error.mayPass)) throw error;
+      deps.log.warn({ err: error, model: model.name }, 'Another model is tried');
     }
   }
+  throw new Error('No model was tried.');
+}
 
-  async function tryInTurn<T>(
-    { alias, models }: Chosen,
-    call: AccountedCall<T>,
-    origin: CallOrigin,
-    used: CallUse,
-    signal: AbortSignal | undefined,
-  ): Promise<T> {
-    for (const [index, model] of models.entries()) {
-      const isLast = index === models.length - 1;
-      try {
-        return await callOne(model, isLast, alias, call, origin, used, signal);
-      } catch (error) {
-        if (isLast || !(error instanceof ModelFailure && error.mayPass)) throw error;
-        deps.log.warn({ err: error, model: model.name }, 'Another model is tried');
-      }
+async function callOne<T>(
+  deps: CompleteDeps,
+  model: Model,
+  isLast: boolean,
+  alias: string | null,
+  call: AccountedCall<T>,
+  origin: CallOrigin,
+  used: CallUse,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const id = newUuid();
+  const texts = call.texts(model);
+  const reserved = tokensOf(texts, promptTokensMax);
+  const { prices } = model;
+  await insertCall(deps.db, origin, model, {
+    ...{ id, alias, operation: call.operation, reservedTokens: reserved, now: deps.clock.now() },
+    reservedCost: prices === undefined ? null : costOf(prices, { prompt: reserved, completion: 0 }),
+    prompt: deps.keepsContents ? JSON.stringify(texts).slice(0, contentCharactersMax).toWellFormed() : null,
+  });
+  const began = performance.now();
+  const end = async (reported: number | undefined, outcome: Pick<CallEnd, 'status' | 'errorCode'>) => {
+    const tokens = reported ?? tokensOf(texts, promptTokens);
+    const cost = prices === undefined ? null : costOf(prices, { prompt: tokens, completion: 0 });
+    used.tokens += tokens;
+    used.cost += cost ?? 0;
+    const latencyMs = Math.round(performance.now() - began);
+    const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
+    observeCall(deps, model, usage, { ...outcome, finishReason: null }, { latencyMs, firstTokenMs: null });
+    const ended: CallEnd = {
+      ...{
+        ...outcome,
+        finishReason: null,
+        promptTokens: tokens,
+        completionTokens: 0,
+        estimated: reported === undefined,
+      },
+      ...{ cost, latencyMs, firstTokenMs: null, output: null, now: deps.clock.now() },
+    };
+    await deps.settlements.write(() => endCall(deps.db, origin, id, ended));
+  };
+  const attributes = {
+    ...{ 'gen_ai.operation.name': call.operation, 'gen_ai.provider.name': providerNames[model.provider] },
+    ...{ 'gen_ai.request.model': model.model, ...call.attributes },
+  };
+  return trace(`${call.operation} ${model.model}`, { kind: 'client', attributes }, async () => {
+    try {
+      const { value, tokens } = await call.send(model, isLast);
+      await end(tokens, { status: 'succeeded', errorCode: null });
+      return value;
+    } catch (error) {
+      const failure = error instanceof ModelFailure ? error : undefined;
+      const wasCharged = signal?.aborted || failure?.wasCharged;
+      const errorCode = signal?.aborted ? 'aborted' : failure ? 'llm_failed' : 'internal_error';
+      await end(wasCharged ? undefined : 0, { status: 'failed', errorCode });
+      throw error;
     }
-    throw new Error('No model was tried.');
-  }
-
-  async function callOne<T>(
-    model: Model,
-    isLast: boolean,
-    alias: string | null,
-    call: AccountedCall<T>,
-    origin: CallOrigin,
-    used: CallUse,
-    signal: AbortSignal | undefined,
-  ): Promise<T> {
-    const id = newUuid();
-    const texts = call.texts(model);
-    const reserved = tokensOf(texts, promptTokensMax);
-    const { prices } = model;
-    await insertCall(db, origin, model, {
-      ...{ id, alias, operation: call.operation, reservedTokens: reserved, now: deps.clock.now() },
-      reservedCost: prices === undefined ? null : costOf(prices, { prompt: reserved, completion: 0 }),
-      prompt: deps.keepsContents ? JSON.stringify(texts).slice(0, contentCharactersMax).toWellFormed() : null,
-    });
-    const began = performance.now();
-    const end = async (reported: number | undefined, outcome: Pick<CallEnd, 'status' | 'errorCode'>) => {
-      const tokens = reported ?? tokensOf(texts, promptTokens);
-      const cost = prices === undefined ? null : costOf(prices, { prompt: tokens, completion: 0 });
-      used.tokens += tokens;
-      used.cost += cost ?? 0;
-      const latencyMs = Math.round(performance.now() - began);
-      const usage = { prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens };
-      observeCall(deps, model, usage, { ...outcome, finishReason: null }, { latencyMs, firstTokenMs: null });
-      const ended: CallEnd = {
-        ...{
-          ...outcome,
-          finishReason: null,
-          promptTokens: tokens,
-          completionTokens: 0,
-          estimated: reported === undefined,
-        },
-        ...{ cost, latencyMs, firstTokenMs: null, output: null, now: deps.clock.now() },
-      };
-      await deps.settlements.write(() => endCall(db, origin, id, ended));
-    };
-    const attributes = {
-      ...{ 'gen_ai.operation.name': call.operation, 'gen_ai.provider.name': providerNames[model.provider] },
-      ...{ 'gen_ai.request.model': model.model, ...call.attributes },
-    };
-    return trace(`${call.operation} ${model.model}`, { kind: 'client', attributes }, async () => {
-      try {
-        const { value, tokens } = await call.send(model, isLast);
-        await end(tokens, { status: 'succeeded', errorCode: null });
-        return value;
-      } catch (error) {
-        const failure = error instanceof ModelFailure ? error : undefined;
-        const wasCharged = signal?.aborted || failure?.wasCharged;
-        const errorCode = signal?.aborted ? 'aborted' : failure ? 'llm_failed' : 'internal_error';
-        await end(wasCharged ? undefined : 0, { status: 'failed', errorCode });
-        throw error;
-      }
-    });
-  }
+  });
 }
 
 function tokensOf(texts: readonly string[], count: typeof promptTokens): number {

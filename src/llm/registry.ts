@@ -89,15 +89,38 @@ const silenceMsMax = 300_000;
 /** How many clients are kept for their connections and what they know of their servers. */
 const clientsMax = 500;
 
-export type Registry = ReturnType<typeof createRegistry>;
-
 /** Finds models by name, an app's own before the operator's, and opens clients for them. */
-export function createRegistry({ db, secrets, resolve, operator, allow, dataDir }: RegistryDeps) {
-  const guarded = openGuardedAgent({ resolve, allow });
-  const direct = openServiceAgent(resolve, silenceMsMax);
-  const clients = new Map<string, LlmClient>();
-  const embedders = new Map<string, EmbeddingRequest>();
+export type Registry = Choices & Clients & { operator: OperatorModels };
 
+type Choices = {
+  /**
+   * The models that the name stands for: only those of the kind that have the key that they need. Without a name, the
+   * operator's default. Throws 422 on `field`, or 501 if nothing is configured.
+   */
+  choose(scope: Scope, name: string | undefined, wanted?: Wanted): Promise<Chosen>;
+  /** The models that judge the sentences of answers. */
+  chooseJudge(): Chosen;
+  /**
+   * The embedders that the name stands for. Vectors of different models cannot be compared, so an alias stands for
+   * its first embedder and for others of the same model. Throws 422 on `field`.
+   */
+  chooseEmbedder(scope: Scope, name: string, field: string): Promise<Chosen>;
+};
+
+/** Each throws 422 if the address of the model is no longer allowed. */
+type Clients = {
+  /** Requests for vectors of a model. */
+  embeddings(model: Model): EmbeddingRequest;
+  /** The connections to the server of a model. */
+  agent(model: Model): () => Agent;
+  client(model: Model): LlmClient;
+};
+
+export function createRegistry(deps: RegistryDeps): Registry {
+  return { operator: deps.operator, ...createChoices(deps), ...createClients(deps) };
+}
+
+function createChoices({ db, secrets, operator }: RegistryDeps): Choices {
   /** The models with these names that exist, in this order. */
   async function findModels(scope: Scope, names: readonly string[]): Promise<Model[]> {
     const rows = await listModelsByName(db, scope, names);
@@ -121,31 +144,28 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
     throw invalidField(field, 'names no model or alias: GET /api/v1/available_models lists them');
   }
 
-  return {
-    operator,
+  /** Models of the operator alone: an app cannot replace what its requests do not name. */
+  function findOperators(name: string): Chosen {
+    const given = operator.models.get(name);
+    if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
+    const members = (operator.aliases.get(name) ?? []).flatMap((member) => operator.models.get(member) ?? []);
+    return { alias: name, models: members.map(operatorModelOf) };
+  }
 
-    /**
-     * The models that the name stands for: only those of the kind that have the key that they need. Without a name, the
-     * operator's default. Throws 422 on `field`, or 501 if nothing is configured.
-     */
-    async choose(scope: Scope, name: string | undefined, { kind, field = 'model' }: Wanted = {}): Promise<Chosen> {
+  return {
+    async choose(scope, name, { kind, field = 'model' } = {}) {
       const wanted = name ?? operator.default;
       if (wanted === undefined) throw noModel();
       const chosen = name === undefined ? findOperators(wanted) : await findNamed(scope, wanted, field);
       return usable(chosen, { kind, field });
     },
 
-    /** The models that judge the sentences of answers. */
-    chooseJudge(): Chosen {
+    chooseJudge() {
       if (operator.judge === undefined) throw new Error('No judge is configured.');
       return usable(findOperators(operator.judge), {});
     },
 
-    /**
-     * The embedders that the name stands for. Vectors of different models cannot be compared, so an alias stands for
-     * its first embedder and for others of the same model. Throws 422 on `field`.
-     */
-    async chooseEmbedder(scope: Scope, name: string, field: string): Promise<Chosen> {
+    async chooseEmbedder(scope, name, field) {
       const { alias, models } = await findNamed(scope, name, field);
       const space = models.map(vectorSpace).find((each) => each !== undefined);
       if (space === undefined) throw invalidField(field, `names no model ${uses.embedding}`);
@@ -154,9 +174,30 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       if (withKeys.length === 0) throw invalidField(field, 'names a model that has no key: set it with the model');
       return { alias, models: withKeys };
     },
+  };
+}
 
-    /** Requests for vectors of a model. Throws 422 if its address is no longer allowed. */
-    embeddings(model: Model): EmbeddingRequest {
+function createClients({ resolve, allow, dataDir }: RegistryDeps): Clients {
+  const guarded = openGuardedAgent({ resolve, allow });
+  const direct = openServiceAgent(resolve, silenceMsMax);
+  const clients = new Map<string, LlmClient>();
+  const embedders = new Map<string, EmbeddingRequest>();
+
+  function requireAllowed(model: Model): void {
+    if (model.id === null) return;
+    const checked = checkUrl(model.url, allow);
+    if (!checked.ok) throw invalidField('model', `has a URL that ${checked.problem}`);
+  }
+
+  function open({ id, provider, url, key, model }: Model): LlmClient {
+    const agent = id === null ? direct : guarded;
+    if (provider === 'cohere') throw new Error('Models of Cohere write no text here.');
+    if (provider === 'openai') return openAiChat({ baseUrl: url, apiKey: key, model, agent });
+    return sdkChat({ provider, baseUrl: url, apiKey: key ?? '', model, agent, load: openPackages(dataDir) });
+  }
+
+  return {
+    embeddings(model) {
       const { url, key, dimensions = 0, timeoutMs } = model;
       requireAllowed(model);
       return known(embedders, model, () =>
@@ -167,58 +208,35 @@ export function createRegistry({ db, secrets, resolve, operator, allow, dataDir 
       );
     },
 
-    /** The connections to the server of a model. Throws 422 if its address is no longer allowed. */
-    agent(model: Model): () => Agent {
+    agent(model) {
       requireAllowed(model);
       return model.id === null ? direct : guarded;
     },
 
-    /** The client of a model. Throws 422 if its address is no longer allowed. */
-    client(model: Model): LlmClient {
+    client(model) {
       requireAllowed(model);
       return known(clients, model, () => open(model));
     },
   };
+}
 
-  function requireAllowed(model: Model): void {
-    if (model.id === null) return;
-    const checked = checkUrl(model.url, allow);
-    if (!checked.ok) throw invalidField('model', `has a URL that ${checked.problem}`);
-  }
+function known<T>(opened: Map<string, T>, model: Model, openNew: () => T): T {
+  const name = identify(model);
+  const before = opened.get(name);
+  if (before !== undefined) return before;
+  const client = openNew();
+  if (opened.size >= clientsMax) opened.delete(opened.keys().next().value ?? '');
+  opened.set(name, client);
+  return client;
+}
 
-  function known<T>(opened: Map<string, T>, model: Model, openNew: () => T): T {
-    const name = identify(model);
-    const before = opened.get(name);
-    if (before !== undefined) return before;
-    const client = openNew();
-    if (opened.size >= clientsMax) opened.delete(opened.keys().next().value ?? '');
-    opened.set(name, client);
-    return client;
-  }
-
-  /** Models of the operator alone: an app cannot replace what its requests do not name. */
-  function findOperators(name: string): Chosen {
-    const given = operator.models.get(name);
-    if (given !== undefined) return { alias: null, models: [operatorModelOf(given)] };
-    const members = (operator.aliases.get(name) ?? []).flatMap((member) => operator.models.get(member) ?? []);
-    return { alias: name, models: members.map(operatorModelOf) };
-  }
-
-  function open({ id, provider, url, key, model }: Model): LlmClient {
-    const agent = id === null ? direct : guarded;
-    if (provider === 'cohere') throw new Error('Models of Cohere write no text here.');
-    if (provider === 'openai') return openAiChat({ baseUrl: url, apiKey: key, model, agent });
-    return sdkChat({ provider, baseUrl: url, apiKey: key ?? '', model, agent, load: openPackages() });
-  }
-
-  /** Loads packages of the add-on. 501 if it is not installed. */
-  function openPackages(): (name: string) => unknown {
-    try {
-      return openAddOn('models', dataDir);
-    } catch (error) {
-      if (error instanceof AddOnMissing) throw new AppError('not_implemented', error.message);
-      throw error;
-    }
+/** Loads packages of the add-on. 501 if it is not installed. */
+function openPackages(dataDir: string): (name: string) => unknown {
+  try {
+    return openAddOn('models', dataDir);
+  } catch (error) {
+    if (error instanceof AddOnMissing) throw new AppError('not_implemented', error.message);
+    throw error;
   }
 }
 
@@ -232,7 +250,7 @@ function usable({ alias, models }: Chosen, { kind, field = 'model' }: Wanted): C
   throw invalidField(field, problem);
 }
 
-export function noModel(): AppError {
+function noModel(): AppError {
   return new AppError(
     'not_implemented',
     'This server has no language model: its operator has to set QUARRY_LLM_URL and QUARRY_LLM_MODEL.',

@@ -14,7 +14,7 @@ import { readJsonOutput } from './json-output.ts';
 import type { ModelSlots } from './model-slots.ts';
 import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
-import { type Chosen, createRegistry, noModel } from './registry.ts';
+import { type Chosen, createRegistry } from './registry.ts';
 import type { Settlements } from './settlements.ts';
 import { createTrial } from './trial.ts';
 import { createNamedModels } from './vectors.ts';
@@ -76,6 +76,8 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
   };
 
+type Generating = Pick<LlmDeps, 'checkSchema' | 'log'> & { complete: ReturnType<typeof createCompletion> };
+
 export type Llm = ReturnType<typeof createLlm>;
 
 /** Language models: those of the operator, shared by all apps, and those that apps bring. */
@@ -90,56 +92,10 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
   };
   const complete = createCompletion(calls);
   const named = createNamedModels({ ...calls, slots: deps.vectorSlots, rerankMs: config.rerankMs });
-
-  async function generate(chosen: Chosen, input: GenerationInput, of: GenerationContext): Promise<Generated> {
-    const { schema, repairsMax = repairsByDefault } = input;
-    // A provider that constrains the text to a schema may not be able to call tools: the text is checked here.
-    const asked = input.tools === undefined ? input : { ...input, schema: undefined };
-    if (schema !== undefined) await checkSchema(of.lane, schema, null);
-    let messages = schema === undefined ? [...input.messages] : withSchema(input.messages, schema);
-    let usage: GenerationUsage = { ...noUsage, requests: 0 };
-    const count = (more: TokenUsage) => ({ ...addUsage(usage, more), requests: usage.requests + 1 });
-    for (let repairs = 0; ; repairs++) {
-      const { completed, model } = await complete(chosen, messages, asked, of).catch((error: unknown) => {
-        if (!(error instanceof LlmError)) throw error;
-        log.warn({ err: error, cause: error.cause }, 'A request to the language model failed');
-        throw new GenerationError(error.code, error.message, count(error.usage));
-      });
-      usage = count(completed.usage);
-      const { text, finishReason, toolCalls } = completed;
-      const named = input.model === undefined ? {} : { model_name: model.name };
-      const generated = { text, model: model.model, ...named, finish_reason: finishReason, usage };
-      if (input.tools !== undefined && toolCalls.length > 0) return { ...generated, tool_calls: toolCalls };
-      if (schema === undefined) return generated;
-      const { data, problem } = await readValid(text, schema, of.lane, finishReason);
-      if (problem === undefined) return { ...generated, data };
-      if (repairs === repairsMax)
-        throw new GenerationError('invalid_output', `The language model wrote no valid output: ${problem}`, usage);
-      messages = [
-        ...withSchema(input.messages, schema),
-        { role: 'assistant', content: text },
-        { role: 'user', content: `That is not valid: ${problem}\nWrite the corrected JSON value, and nothing else.` },
-      ];
-    }
-  }
-
-  async function readValid(text: string, schema: unknown, lane: string, finishReason: string) {
-    const data = readJsonOutput(text);
-    if (data === undefined)
-      return { data, problem: finishReason === 'length' ? 'It was cut off: it is too long.' : 'It is not JSON.' };
-    const problems = await checkSchema(lane, schema, data);
-    if (problems.length === 0) return { data, problem: undefined };
-    const shown = problems.slice(0, problemsShownMax).map(({ path, message }) => `${path || '/'} ${message}`);
-    return { data, problem: shown.join('; ').slice(0, problemCharactersMax) };
-  }
+  const generating: Generating = { complete, checkSchema, log };
 
   return {
     operator,
-
-    /** 501 if the operator has configured no model. */
-    requireModel(): void {
-      if (operator.default === undefined) throw noModel();
-    },
 
     /** 422 on `model` if the name is unknown or has no key; 501 if it names none and none is configured. */
     async requireUsable(scope: Scope, name: string | undefined): Promise<void> {
@@ -167,15 +123,68 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
     async judge(input: GenerationInput, of: GenerationContext): Promise<Generated> {
       const asked = { ...input, model: operator.judge };
       const chosen = registry.chooseJudge();
-      return slots.run(of.lane, chosen, () => generate(chosen, asked, of), of.signal);
+      return slots.run(of.lane, chosen, () => generateWith(generating, chosen, asked, of), of.signal);
     },
 
     /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
     async generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
       const chosen = await registry.choose(of.origin ?? originOfApp(of.lane), input.model);
-      return slots.run(of.lane, chosen, () => generate(chosen, input, of), of.signal);
+      return slots.run(of.lane, chosen, () => generateWith(generating, chosen, input, of), of.signal);
     },
   };
+}
+
+async function generateWith(
+  { complete, checkSchema, log }: Generating,
+  chosen: Chosen,
+  input: GenerationInput,
+  of: GenerationContext,
+): Promise<Generated> {
+  const { schema, repairsMax = repairsByDefault } = input;
+  // A provider that constrains the text to a schema may not be able to call tools: the text is checked here.
+  const asked = input.tools === undefined ? input : { ...input, schema: undefined };
+  if (schema !== undefined) await checkSchema(of.lane, schema, null);
+  let messages = schema === undefined ? [...input.messages] : withSchema(input.messages, schema);
+  let usage: GenerationUsage = { ...noUsage, requests: 0 };
+  const count = (more: TokenUsage) => ({ ...addUsage(usage, more), requests: usage.requests + 1 });
+  for (let repairs = 0; ; repairs++) {
+    const { completed, model } = await complete(chosen, messages, asked, of).catch((error: unknown) => {
+      if (!(error instanceof LlmError)) throw error;
+      log.warn({ err: error, cause: error.cause }, 'A request to the language model failed');
+      throw new GenerationError(error.code, error.message, count(error.usage));
+    });
+    usage = count(completed.usage);
+    const { text, finishReason, toolCalls } = completed;
+    const named = input.model === undefined ? {} : { model_name: model.name };
+    const generated = { text, model: model.model, ...named, finish_reason: finishReason, usage };
+    if (input.tools !== undefined && toolCalls.length > 0) return { ...generated, tool_calls: toolCalls };
+    if (schema === undefined) return generated;
+    const { data, problem } = await readValid(checkSchema, text, schema, of.lane, finishReason);
+    if (problem === undefined) return { ...generated, data };
+    if (repairs === repairsMax)
+      throw new GenerationError('invalid_output', `The language model wrote no valid output: ${problem}`, usage);
+    messages = [
+      ...withSchema(input.messages, schema),
+      { role: 'assistant', content: text },
+      { role: 'user', content: `That is not valid: ${problem}\nWrite the corrected JSON value, and nothing else.` },
+    ];
+  }
+}
+
+async function readValid(
+  checkSchema: LlmDeps['checkSchema'],
+  text: string,
+  schema: unknown,
+  lane: string,
+  finishReason: string,
+) {
+  const data = readJsonOutput(text);
+  if (data === undefined)
+    return { data, problem: finishReason === 'length' ? 'It was cut off: it is too long.' : 'It is not JSON.' };
+  const problems = await checkSchema(lane, schema, data);
+  if (problems.length === 0) return { data, problem: undefined };
+  const shown = problems.slice(0, problemsShownMax).map(({ path, message }) => `${path || '/'} ${message}`);
+  return { data, problem: shown.join('; ').slice(0, problemCharactersMax) };
 }
 
 function contextTokensOf({ models }: Chosen): number | undefined {

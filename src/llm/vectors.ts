@@ -11,10 +11,12 @@ import type { CompleteDeps } from './complete.ts';
 import type { ModelSlots } from './model-slots.ts';
 import { batchTextsDefault } from './operator-models.ts';
 import type { CallOrigin } from './origin.ts';
-import { type Chosen, type Model, type Prices, vectorSpace } from './registry.ts';
+import { type Chosen, type Model, type Prices, type Registry, vectorSpace } from './registry.ts';
 
 /** For whom vectors are computed. `onUsed` is told what each request has used, in the transaction that charges it. */
 type EmbedContext = { origin: CallOrigin; onUsed?(tx: Db, use: CallUse): Promise<void> };
+
+type Accounting = { registry: Registry; slots: ModelSlots; account: ReturnType<typeof createAccount> };
 
 /** An embedder that a source names. `model` is the space of its vectors. */
 type NamedEmbedder = SharedEmbedder & { prices: Prices | undefined };
@@ -22,40 +24,7 @@ type NamedEmbedder = SharedEmbedder & { prices: Prices | undefined };
 /** Opens models for embeddings and for reranking, whose calls have records, budgets and spans like those of other models. */
 export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rerankMs: number }) {
   const { registry, slots } = deps;
-  const account = createAccount(deps);
-
-  /** Requests for vectors, with a record. Throws EmbeddingError also if a budget refuses. */
-  async function embed(
-    chosen: Chosen,
-    lane: string,
-    texts: string[],
-    purpose: 'passage' | 'query',
-    of: EmbedContext,
-    signal?: AbortSignal,
-  ) {
-    if (texts.length === 0) return [];
-    const isQuery = purpose === 'query';
-    // Models of one space may differ in what they expect before a question.
-    const sentTo = ({ queryPrefix, passagePrefix }: Model) =>
-      texts.map((text) => sentText(`${(isQuery ? queryPrefix : passagePrefix) ?? ''}${text}`));
-    const call: AccountedCall<Float32Array[]> = {
-      operation: 'embeddings',
-      texts: sentTo,
-      attributes: { 'gen_ai.embeddings.dimension.count': chosen.models[0]?.dimensions ?? 0 },
-      async send(model, isLast) {
-        const inputType = isQuery ? model.queryInputType : model.passageInputType;
-        const of = { inputType, signal, ...(isLast ? {} : { tries: 1 }) };
-        const { vectors, tokens } = await registry.embeddings(model)(sentTo(model), of);
-        return { value: vectors, tokens };
-      },
-    };
-    try {
-      return await slots.run(lane, chosen, () => account(chosen, call, of, signal), signal);
-    } catch (error) {
-      if (error instanceof AppError) throw new EmbeddingError(error.message, { cause: error });
-      throw error;
-    }
-  }
+  const accounting: Accounting = { registry, slots, account: createAccount(deps) };
 
   return {
     /**
@@ -81,7 +50,7 @@ export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rera
           });
           if (chosen.models.some((model) => vectorSpace(model) !== space))
             throw new EmbeddingError(`${name} has become another embedder.`);
-          return embed(chosen, lane, texts, purpose, of, signal);
+          return embed(accounting, chosen, lane, texts, purpose, of, signal);
         },
       };
     },
@@ -91,44 +60,83 @@ export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rera
       const chosen = await registry.choose(scope, name, { kind: 'rerank', field: 'rerank_model' });
       return {
         rerank: (lane, query, texts) =>
-          rerankWithin(deps.rerankMs, texts, (signal) => rerank(chosen, lane, query, texts, origin, signal)),
+          rerankWithin(deps.rerankMs, texts, (signal) =>
+            rerank(accounting, chosen, lane, query, texts, origin, signal),
+          ),
       };
     },
 
     /** Scores one passage. Throws ModelFailure. */
     async tryReranker(scope: Scope, name: string, origin: CallOrigin, signal: AbortSignal): Promise<void> {
       const chosen = await registry.choose(scope, name, { kind: 'rerank' });
-      await rerank(chosen, origin.appId, 'A question?', ['A short sentence.'], origin, signal);
+      await rerank(accounting, chosen, origin.appId, 'A question?', ['A short sentence.'], origin, signal);
     },
   };
+}
 
-  /** Scores passages, with a record. Throws ModelFailure also if a budget refuses. */
-  async function rerank(
-    chosen: Chosen,
-    lane: string,
-    query: string,
-    texts: readonly string[],
-    origin: CallOrigin,
-    signal: AbortSignal,
-  ): Promise<number[]> {
-    const passages = sentPassages(query, texts);
-    const call: AccountedCall<number[]> = {
-      operation: 'rerank',
-      // The model reads the query with each text.
-      texts: () => passages.texts.map((text) => `${passages.query}\n${text}`),
-      async send(model) {
-        const dispatcher = registry.agent(model)();
-        const url = `${model.url.replace(/\/+$/, '')}/rerank`;
-        const service = { url, apiKey: model.key, model: model.model, dispatcher };
-        const { scores, tokens } = await requestScores(service, passages, signal);
-        return { value: scores, tokens };
-      },
-    };
-    try {
-      return await slots.run(lane, chosen, () => account(chosen, call, { origin }, signal), signal);
-    } catch (error) {
-      if (error instanceof AppError) throw new ModelFailure(error.message, { cause: error });
-      throw error;
-    }
+/** Requests for vectors, with a record. Throws EmbeddingError also if a budget refuses. */
+async function embed(
+  deps: Accounting,
+  chosen: Chosen,
+  lane: string,
+  texts: string[],
+  purpose: 'passage' | 'query',
+  of: EmbedContext,
+  signal?: AbortSignal,
+) {
+  if (texts.length === 0) return [];
+  const { registry, slots, account } = deps;
+  const isQuery = purpose === 'query';
+  // Models of one space may differ in what they expect before a question.
+  const sentTo = ({ queryPrefix, passagePrefix }: Model) =>
+    texts.map((text) => sentText(`${(isQuery ? queryPrefix : passagePrefix) ?? ''}${text}`));
+  const call: AccountedCall<Float32Array[]> = {
+    operation: 'embeddings',
+    texts: sentTo,
+    attributes: { 'gen_ai.embeddings.dimension.count': chosen.models[0]?.dimensions ?? 0 },
+    async send(model, isLast) {
+      const inputType = isQuery ? model.queryInputType : model.passageInputType;
+      const of = { inputType, signal, ...(isLast ? {} : { tries: 1 }) };
+      const { vectors, tokens } = await registry.embeddings(model)(sentTo(model), of);
+      return { value: vectors, tokens };
+    },
+  };
+  try {
+    return await slots.run(lane, chosen, () => account(chosen, call, of, signal), signal);
+  } catch (error) {
+    if (error instanceof AppError) throw new EmbeddingError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** Scores passages, with a record. Throws ModelFailure also if a budget refuses. */
+async function rerank(
+  deps: Accounting,
+  chosen: Chosen,
+  lane: string,
+  query: string,
+  texts: readonly string[],
+  origin: CallOrigin,
+  signal: AbortSignal,
+): Promise<number[]> {
+  const { registry, slots, account } = deps;
+  const passages = sentPassages(query, texts);
+  const call: AccountedCall<number[]> = {
+    operation: 'rerank',
+    // The model reads the query with each text.
+    texts: () => passages.texts.map((text) => `${passages.query}\n${text}`),
+    async send(model) {
+      const dispatcher = registry.agent(model)();
+      const url = `${model.url.replace(/\/+$/, '')}/rerank`;
+      const service = { url, apiKey: model.key, model: model.model, dispatcher };
+      const { scores, tokens } = await requestScores(service, passages, signal);
+      return { value: scores, tokens };
+    },
+  };
+  try {
+    return await slots.run(lane, chosen, () => account(chosen, call, { origin }, signal), signal);
+  } catch (error) {
+    if (error instanceof AppError) throw new ModelFailure(error.message, { cause: error });
+    throw error;
   }
 }

@@ -21,7 +21,7 @@ type AliasDeps = {
 };
 
 /** Aliases of production and of each sandbox. */
-const aliasesMax = 100;
+const room = { things: 'model aliases', max: 100 };
 
 /** Names that stand for models of the app or of the operator. */
 export function createAliases({ db, clock, operator, onChanged }: AliasDeps) {
@@ -38,11 +38,8 @@ export function createAliases({ db, clock, operator, onChanged }: AliasDeps) {
 
   return {
     async createAlias(caller: Caller, { name, models }: AliasCreate): Promise<AliasRow> {
-      const message = `There can be at most ${aliasesMax} aliases.`;
       return db.begin(async (tx) => {
-        await requireRoom(tx, caller, { things: 'model aliases', max: aliasesMax, message }, () =>
-          store.countAliases(tx, caller),
-        );
+        await requireRoom(tx, caller, room, () => store.countAliases(tx, caller));
         await requireFreeName(tx, caller, name);
         await requireModels(tx, caller, models);
         return store.insertAlias(tx, caller, { id: newUuid(), name, models, now: clock.now() });

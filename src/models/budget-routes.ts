@@ -1,5 +1,5 @@
 import { operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { page, pageOf, pageQuery, pageRequest, readPage } from '../http/route/pages.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
@@ -71,15 +71,12 @@ export function registerBudgetRoutes(api: Api, { budgets }: { budgets: BudgetSer
       'Tokens and cost of the calls that are still recorded, by day, model, user, agent, automation, run or sandbox.',
     query: Type.Object({ ...pageQuery, ...usageQuery.properties }),
     responses: { 200: pageOf(ref(usageRowSchema)) },
-    async handler({ caller, query }) {
-      const request = pageRequest(query);
-      const [rows, total] = await budgets.listUsage(caller, query, request);
-      return page(
-        request,
-        rows.map((row) => presentUsage(query.by ?? 'day', row)),
-        total,
-      );
-    },
+    handler: ({ caller, query }) =>
+      readPage(
+        query,
+        (request) => budgets.listUsage(caller, query, request),
+        (row) => presentUsage(query.by ?? 'day', row),
+      ),
   });
   api.provisioning(operators, {
     method: 'GET',

@@ -13,7 +13,7 @@ import type { BudgetCreate, BudgetUpdate, UsageQuery } from './budget-schema.ts'
 import * as store from './budget-store.ts';
 
 /** Budgets of production and of each sandbox. Each call looks at all that apply to it. */
-const budgetsMax = 200;
+const room = { things: 'model budgets', max: 200 };
 
 export type BudgetService = ReturnType<typeof createBudgetService>;
 
@@ -38,9 +38,7 @@ export function createBudgetService({ db, clock }: { db: Database; clock: Clock 
       if ((subject === 'app' || subject === 'sandbox') && caller.sandboxId !== production)
         throw invalidField('subject', 'can be app or sandbox only in production');
       const subjectId = readSubject(input);
-      const message = `There can be at most ${budgetsMax} budgets.`;
       return db.begin(async (tx) => {
-        const room = { things: 'model budgets', max: budgetsMax, message };
         await requireRoom(tx, caller, room, () => store.countBudgets(tx, caller));
         return store.insertBudget(tx, caller, {
           id: newUuid(),

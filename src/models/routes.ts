@@ -43,6 +43,33 @@ export function registerModelRoutes(api: Api, { models }: { models: ModelService
     update: { callers: operators, body: modelUpdateSchema, run: models.update },
     remove: { callers: operators, run: models.remove },
   });
+  registerAliases(api, models);
+  registerCalls(api, models);
+  api.provisioning(operators, {
+    method: 'POST',
+    path: '/models/:model/test',
+    operationId: 'testModel',
+    changesRights: false,
+    tag,
+    summary: 'Try a model',
+    description:
+      'Makes one small call and says what happened, whether it succeeded or not. The call has a record and counts towards budgets: 429 if one of them refuses it.',
+    responses: { 200: ref(modelTestSchema) },
+    handler: async ({ caller, params }) => presentTrial(await models.test(caller, (params as { model: string }).model)),
+  });
+  api.provisioning(operators, {
+    method: 'GET',
+    path: '/available_models',
+    operationId: 'listAvailableModels',
+    tag,
+    summary: 'List the models that requests may name',
+    description: 'The models and aliases of the app and of the operator, by name.',
+    responses: { 200: Type.Object({ data: Type.Array(ref(availableModelSchema)) }) },
+    handler: async ({ caller }) => ({ data: await models.listAvailable(caller) }),
+  });
+}
+
+function registerAliases(api: Api, models: ModelService): void {
   registerResource(api, {
     path: '/model_aliases',
     param: 'model_alias',
@@ -65,6 +92,9 @@ export function registerModelRoutes(api: Api, { models }: { models: ModelService
     update: { callers: operators, body: aliasUpdateSchema, run: models.updateAlias },
     remove: { callers: operators, run: models.removeAlias },
   });
+}
+
+function registerCalls(api: Api, models: ModelService): void {
   registerResource(api, {
     path: '/model_calls',
     param: 'model_call',
@@ -79,27 +109,5 @@ export function registerModelRoutes(api: Api, { models }: { models: ModelService
     },
     list: { callers: operators, query: callFilter, run: models.listCalls },
     get: { callers: operators, run: models.getCall },
-  });
-  api.provisioning(operators, {
-    method: 'POST',
-    path: '/models/:model/test',
-    operationId: 'testModel',
-    changesRights: false,
-    tag,
-    summary: 'Try a model',
-    description:
-      'Makes one small call and says what happened, whether it succeeded or not. The call has a record and counts towards budgets: 429 if one of them refuses it.',
-    responses: { 200: ref(modelTestSchema) },
-    handler: async ({ caller, params }) => presentTrial(await models.test(caller, (params as { model: string }).model)),
-  });
-  api.provisioning(operators, {
-    method: 'GET',
-    path: '/available_models',
-    operationId: 'listAvailableModels',
-    tag,
-    summary: 'List the models that requests may name',
-    description: 'The models and aliases of the app and of the operator, by name.',
-    responses: { 200: Type.Object({ data: Type.Array(ref(availableModelSchema)) }) },
-    handler: async ({ caller }) => ({ data: await models.listAvailable(caller) }),
   });
 }

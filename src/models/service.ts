@@ -34,7 +34,7 @@ export type ModelDeps = {
 };
 
 /** Models of production and of each sandbox. */
-const modelsMax = 100;
+const room = { things: 'models', max: 100 };
 
 export type ModelService = ReturnType<typeof createModelService>;
 
@@ -52,7 +52,6 @@ export function createModelService(deps: ModelDeps) {
       requireSafeUrl(fetcher, 'url', url);
       requireHeaderToken('key', input.key);
       requireKind(input);
-      const room = { things: 'models', max: modelsMax, message: `There can be at most ${modelsMax} models.` };
       return db.begin(async (tx) => {
         await requireRoom(tx, caller, room, () => store.countModels(tx, caller));
         await requireFreeName(tx, caller, input.name);

@@ -1,5 +1,5 @@
 import { operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { compact, iso, presentSandboxId } from '../http/route/present.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { formatId } from '../lib/ids.ts';
@@ -23,15 +23,12 @@ export function registerSetAsideJobRoutes(api: Api, { setAsideJobs }: { setAside
       'Jobs that failed too often, or crashed even in a separate process. The resource in `about` waits for the job.',
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(setAsideJobSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await setAsideJobs.list(caller, request);
-      return page(
-        request,
-        rows.map((row) => presentJob(caller, row)),
-        total,
-      );
-    },
+    handler: ({ caller, query }) =>
+      readPage(
+        query,
+        (request) => setAsideJobs.list(caller, request),
+        (row) => presentJob(caller, row),
+      ),
   });
   api.provisioning(operators, {
     method: 'POST',

@@ -35,7 +35,7 @@ const stateCharactersMax = 2_000;
 type Sent = { to: string; refusal?: { reason: AppError; isLocal: boolean } };
 
 /** How a client asks a user for a grant, and the user decides. */
-type Authorization = {
+export type Authorization = {
   /**
    * Returns where the browser goes: the consent page, or back to the client with an error. Throws if the request does
    * not prove where the client is.
@@ -54,29 +54,6 @@ type Authorization = {
 export function createAuthorization(deps: AuthorizationDeps): Authorization {
   const { db, clock, secrets, clients, baseUrl } = deps;
 
-  /** The response at the client's address, which names its issuer (RFC 9207). */
-  function respond(
-    { key, redirectUri, state }: Pick<PendingRequest, 'key' | 'redirectUri' | 'state'>,
-    result: Record<string, string>,
-  ) {
-    return addParameters(redirectUri, { ...result, ...defined({ state }), iss: mcpIssuer(baseUrl(), key) });
-  }
-
-  /** Reads the rest of a request, after the client and its address are known. Its errors go to that address. */
-  function readRequest(place: Place, client: Client, given: Parameters, redirectUri: string): PendingRequest {
-    const challenge = readChallenge(given);
-    requireResource(deps, place, given);
-    const { name, url, isVerified } = client;
-    const clientDigest = digest(given.get('client_id') ?? '').toString('hex');
-    return {
-      ...{ kind: 'assistant', ...place, redirectUri, challenge },
-      ...defined({ state: given.get('state') }),
-      client: { digest: clientDigest, name, isVerified, ...defined({ url }) },
-      scopes: readScopes(given.get('scope')) ?? [...assistantAreas],
-      untilMs: clock.now().getTime() + pendingMs,
-    };
-  }
-
   return {
     async authorize(key, address, query) {
       const place = await enterPlace(deps, 'authorize', key, address);
@@ -92,13 +69,13 @@ export function createAuthorization(deps: AuthorizationDeps): Authorization {
       if ((state?.length ?? 0) > stateCharactersMax)
         throw oauthError('invalid_request', `state has more than ${stateCharactersMax} characters.`);
       try {
-        const request = wrapPending(secrets, readRequest(place, client, given, redirectUri));
+        const request = wrapPending(secrets, readRequest(deps, place, client, given, redirectUri));
         if (request.length > pendingCharactersMax) throw oauthError('invalid_request', 'The request is too long.');
         return { to: `${baseUrl()}/console/connect?${new URLSearchParams({ key, request }).toString()}` };
       } catch (error) {
         if (!(error instanceof AppError)) throw error;
         const result = { error: oauthCodeOf(error), error_description: error.message };
-        const to = respond({ key, redirectUri, ...defined({ state }) }, result);
+        const to = respond(deps, { key, redirectUri, ...defined({ state }) }, result);
         return { to, refusal: { reason: error, isLocal: isLocal(redirectUri) } };
       }
     },
@@ -112,7 +89,7 @@ export function createAuthorization(deps: AuthorizationDeps): Authorization {
       const pending = readPending(secrets, request, caller, now);
       if (!allow) {
         const denied = { error: 'access_denied', error_description: 'The user refused.' };
-        return { url: respond(pending, denied) };
+        return { url: respond(deps, pending, denied) };
       }
       const granted = scopes ?? pending.scopes;
       if (!coversScopes(pending.scopes, granted)) throw invalidField('scopes', 'must be among those of the request');
@@ -138,8 +115,38 @@ export function createAuthorization(deps: AuthorizationDeps): Authorization {
         });
       });
       if (!created) throw new AppError('invalid_credentials', 'The session has ended. Sign in again.');
-      return { url: respond(pending, { code }), grantId: id };
+      return { url: respond(deps, pending, { code }), grantId: id };
     },
+  };
+}
+
+/** The response at the client's address, which names its issuer (RFC 9207). */
+function respond(
+  { baseUrl }: AuthorizationDeps,
+  { key, redirectUri, state }: Pick<PendingRequest, 'key' | 'redirectUri' | 'state'>,
+  result: Record<string, string>,
+) {
+  return addParameters(redirectUri, { ...result, ...defined({ state }), iss: mcpIssuer(baseUrl(), key) });
+}
+
+/** Reads the rest of a request, after the client and its address are known. Its errors go to that address. */
+function readRequest(
+  deps: AuthorizationDeps,
+  place: Place,
+  client: Client,
+  given: Parameters,
+  redirectUri: string,
+): PendingRequest {
+  const challenge = readChallenge(given);
+  requireResource(deps, place, given);
+  const { name, url, isVerified } = client;
+  const clientDigest = digest(given.get('client_id') ?? '').toString('hex');
+  return {
+    ...{ kind: 'assistant', ...place, redirectUri, challenge },
+    ...defined({ state: given.get('state') }),
+    client: { digest: clientDigest, name, isVerified, ...defined({ url }) },
+    scopes: readScopes(given.get('scope')) ?? [...assistantAreas],
+    untilMs: deps.clock.now().getTime() + pendingMs,
   };
 }
 

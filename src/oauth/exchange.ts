@@ -25,7 +25,7 @@ const refreshMs = 30 * 24 * 3_600_000;
 const repeatMs = 30_000;
 
 /** What clients do with the code and the tokens of a grant. */
-type Exchange = {
+export type Exchange = {
   /**
    * Exchanges a code or a refresh token. Each works once; a second use ends the grant with all its tokens, unless it may
    * be a repeated request.
@@ -38,83 +38,6 @@ type Exchange = {
 export function createExchange(deps: ExchangeDeps): Exchange {
   const { db, clock, secrets, credentials } = deps;
 
-  /** Runs `decide` with the locked grant. If `decide` returns undefined, the grant ends. */
-  async function withGrant(
-    place: Place,
-    grantId: string | undefined,
-    decide: (row: store.GrantRow, tx: Db) => Promise<Tokens | undefined>,
-  ): Promise<Tokens> {
-    if (grantId === undefined) throw invalidGrant();
-    const decided = await db.begin(async (tx) => {
-      const row = await store.lockGrant(tx, place, grantId);
-      if (row === undefined) throw invalidGrant();
-      const result = await decide(row, tx);
-      if (result === undefined) await store.deleteGrant(tx, row.appId, row.id);
-      return result;
-    });
-    if (decided !== undefined) return decided;
-    credentials.forget();
-    throw invalidGrant();
-  }
-
-  /** Replaces the grant's code or refresh token by this one. */
-  async function issue(row: store.GrantRow, tx: Db, scopes: readonly KeyScope[], refreshToken: string) {
-    const now = clock.now();
-    await store.renewGrant(tx, row, {
-      refreshDigest: digest(refreshToken),
-      now,
-      expiresAt: new Date(now.getTime() + refreshMs),
-    });
-    return respondWithTokens(row, scopes, refreshToken);
-  }
-
-  async function respondWithTokens(
-    row: store.GrantRow,
-    scopes: readonly KeyScope[],
-    refreshToken: string,
-  ): Promise<Tokens> {
-    return {
-      access_token: await mintMcpToken(secrets, { appId: row.appId, grantId: row.id, scopes }, clock.now()),
-      token_type: 'Bearer',
-      expires_in: mcpTokenSeconds,
-      refresh_token: refreshToken,
-      scope: scopes.join(' '),
-    };
-  }
-
-  function exchangeCode(place: Place, given: Parameters): Promise<Tokens> {
-    const code = given.get('code') ?? '';
-    return withGrant(place, readGrantId(code, 'mac_'), async (row, tx) => {
-      if (!isDigestOf(code, row.codeDigest)) throw invalidGrant();
-      // The code was exchanged before: someone else may have it.
-      if (row.refreshDigest !== null) return undefined;
-      requireSameClient(place, row, given);
-      if (row.expiresAt <= clock.now()) throw invalidGrant();
-      if (given.get('redirect_uri') !== row.redirectUri) throw invalidGrant();
-      const verifier = given.get('code_verifier') ?? '';
-      const challenge = hash('sha256', verifier, 'base64url');
-      if (!/^[\w.~-]{43,128}$/.test(verifier) || challenge !== row.codeChallenge) throw invalidGrant();
-      return issue(row, tx, row.scopes, mintRefreshToken(secrets, row.id));
-    });
-  }
-
-  function refresh(place: Place, given: Parameters): Promise<Tokens> {
-    const token = given.get('refresh_token') ?? '';
-    return withGrant(place, readGrantId(token, 'mrt_'), async (row, tx) => {
-      const isOwn = isOwnRefreshToken(secrets, token);
-      const next = successorOf(secrets, row.id, token);
-      const isCurrent = isLastRefresh(row, token);
-      const isRepeat = isOwn && isLastRefresh(row, next) && clock.now().getTime() < row.usedAt.getTime() + repeatMs;
-      // An older token of this grant, used again. Anyone could invent another one.
-      if (!isCurrent && isOwn && !(isRepeat && isClientOf(place, row, given))) return undefined;
-      if (!(isCurrent || isRepeat) || row.expiresAt <= clock.now()) throw invalidGrant();
-      requireSameClient(place, row, given);
-      const scopes = readScopes(given.get('scope')) ?? row.scopes;
-      if (!coversScopes(row.scopes, scopes)) throw oauthError('invalid_scope', 'The scope was not granted.');
-      return isRepeat ? respondWithTokens(row, scopes, next) : issue(row, tx, scopes, next);
-    });
-  }
-
   return {
     async exchange(key, address, readForm) {
       const place = await enterPlace(deps, 'token', key, address);
@@ -122,9 +45,9 @@ export function createExchange(deps: ExchangeDeps): Exchange {
       requireResource(deps, place, given);
       switch (given.get('grant_type')) {
         case 'authorization_code':
-          return exchangeCode(place, given);
+          return exchangeCode(deps, place, given);
         case 'refresh_token':
-          return refresh(place, given);
+          return refresh(deps, place, given);
         default:
           throw oauthError('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token.');
       }
@@ -143,6 +66,93 @@ export function createExchange(deps: ExchangeDeps): Exchange {
       });
       credentials.forget();
     },
+  };
+}
+
+function exchangeCode(deps: ExchangeDeps, place: Place, given: Parameters): Promise<Tokens> {
+  const { clock, secrets } = deps;
+  const code = given.get('code') ?? '';
+  return withGrant(deps, place, readGrantId(code, 'mac_'), async (row, tx) => {
+    if (!isDigestOf(code, row.codeDigest)) throw invalidGrant();
+    // The code was exchanged before: someone else may have it.
+    if (row.refreshDigest !== null) return undefined;
+    requireSameClient(place, row, given);
+    if (row.expiresAt <= clock.now()) throw invalidGrant();
+    if (given.get('redirect_uri') !== row.redirectUri) throw invalidGrant();
+    const verifier = given.get('code_verifier') ?? '';
+    const challenge = hash('sha256', verifier, 'base64url');
+    if (!/^[\w.~-]{43,128}$/.test(verifier) || challenge !== row.codeChallenge) throw invalidGrant();
+    return issue(deps, row, tx, row.scopes, mintRefreshToken(secrets, row.id));
+  });
+}
+
+function refresh(deps: ExchangeDeps, place: Place, given: Parameters): Promise<Tokens> {
+  const { clock, secrets } = deps;
+  const token = given.get('refresh_token') ?? '';
+  return withGrant(deps, place, readGrantId(token, 'mrt_'), async (row, tx) => {
+    const isOwn = isOwnRefreshToken(secrets, token);
+    const next = successorOf(secrets, row.id, token);
+    const isCurrent = isLastRefresh(row, token);
+    const isRepeat = isOwn && isLastRefresh(row, next) && clock.now().getTime() < row.usedAt.getTime() + repeatMs;
+    // An older token of this grant, used again. Anyone could invent another one.
+    if (!isCurrent && isOwn && !(isRepeat && isClientOf(place, row, given))) return undefined;
+    if (!(isCurrent || isRepeat) || row.expiresAt <= clock.now()) throw invalidGrant();
+    requireSameClient(place, row, given);
+    const scopes = readScopes(given.get('scope')) ?? row.scopes;
+    if (!coversScopes(row.scopes, scopes)) throw oauthError('invalid_scope', 'The scope was not granted.');
+    return isRepeat ? respondWithTokens(deps, row, scopes, next) : issue(deps, row, tx, scopes, next);
+  });
+}
+
+/** Runs `decide` with the locked grant. If `decide` returns undefined, the grant ends. */
+async function withGrant(
+  { db, credentials }: ExchangeDeps,
+  place: Place,
+  grantId: string | undefined,
+  decide: (row: store.GrantRow, tx: Db) => Promise<Tokens | undefined>,
+): Promise<Tokens> {
+  if (grantId === undefined) throw invalidGrant();
+  const decided = await db.begin(async (tx) => {
+    const row = await store.lockGrant(tx, place, grantId);
+    if (row === undefined) throw invalidGrant();
+    const result = await decide(row, tx);
+    if (result === undefined) await store.deleteGrant(tx, row.appId, row.id);
+    return result;
+  });
+  if (decided !== undefined) return decided;
+  credentials.forget();
+  throw invalidGrant();
+}
+
+/** Replaces the grant's code or refresh token by this one. */
+async function issue(
+  deps: ExchangeDeps,
+  row: store.GrantRow,
+  tx: Db,
+  scopes: readonly KeyScope[],
+  refreshToken: string,
+) {
+  const now = deps.clock.now();
+  await store.renewGrant(tx, row, {
+    refreshDigest: digest(refreshToken),
+    now,
+    expiresAt: new Date(now.getTime() + refreshMs),
+  });
+  return respondWithTokens(deps, row, scopes, refreshToken);
+}
+
+async function respondWithTokens(
+  { secrets, clock }: ExchangeDeps,
+  row: store.GrantRow,
+  scopes: readonly KeyScope[],
+  refreshToken: string,
+): Promise<Tokens> {
+  return {
+    access_token: await mintMcpToken(secrets, { appId: row.appId, grantId: row.id, scopes }, clock.now()),
+    token_type: 'Bearer',
+    expires_in: mcpTokenSeconds,
+    refresh_token: refreshToken,
+    scope: scopes.join(' '),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Fetcher } from '../content/fetch/guarded-fetch.ts';
+import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Clock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
@@ -7,9 +8,9 @@ import type { Caller, Scope } from '../tenancy/caller.ts';
 import { mcpIssuer } from '../tenancy/mcp-tokens.ts';
 import { fieldId, pathId } from '../tenancy/references.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
-import { createAuthorization } from './authorization.ts';
+import { type Authorization, createAuthorization } from './authorization.ts';
 import { Clients } from './clients.ts';
-import { createExchange } from './exchange.ts';
+import { createExchange, type Exchange } from './exchange.ts';
 import { enterPlace, getPlace, type PlaceDeps } from './place.ts';
 import { assistantScopes } from './scopes.ts';
 import * as store from './store.ts';
@@ -20,9 +21,21 @@ export type OauthDeps = PlaceDeps & {
   fetcher: Pick<Fetcher, 'fetch' | 'check'>;
 };
 
-export type OauthService = ReturnType<typeof createOauthService>;
+export type OauthService = Authorization &
+  Exchange & {
+    /** Whether users of this app sign assistants in here. */
+    isOn(scope: Scope): Promise<boolean>;
+    disconnectAll(db: Db, appId: string): Promise<void>;
+    /** The metadata of the authorization server (RFC 8414). */
+    describe(key: string): Promise<Record<string, unknown>>;
+    /** Registers a client (RFC 7591), and returns what it is registered with. */
+    register(key: string, address: string, metadata: Record<string, unknown>): Promise<Record<string, unknown>>;
+    list(caller: Caller, page: PageRequest, user: string | undefined): Promise<[store.GrantRow[], number]>;
+    get(caller: Caller, id: string): Promise<store.GrantRow>;
+    remove(caller: Caller, id: string): Promise<void>;
+  };
 
-export function createOauthService(deps: OauthDeps) {
+export function createOauthService(deps: OauthDeps): OauthService {
   const { db, clock, credentials, baseUrl } = deps;
   const clients = new Clients(deps);
 
@@ -30,13 +43,11 @@ export function createOauthService(deps: OauthDeps) {
     ...createAuthorization({ ...deps, clients }),
     ...createExchange(deps),
 
-    /** Whether users of this app sign assistants in here. */
     isOn: async ({ appId }: Scope) => deps.mcpOauth && (await store.findSwitch(db, appId)),
 
     disconnectAll: store.deleteGrantsOfApp,
 
-    /** The metadata of the authorization server (RFC 8414). */
-    async describe(key: string) {
+    async describe(key) {
       await getPlace(deps, key);
       const issuer = mcpIssuer(baseUrl(), key);
       return {
@@ -57,7 +68,7 @@ export function createOauthService(deps: OauthDeps) {
       };
     },
 
-    async register(key: string, address: string, metadata: Record<string, unknown>) {
+    async register(key, address, metadata) {
       const { appId } = await enterPlace(deps, 'register', key, address);
       const { id, client } = clients.register(appId, metadata);
       return {
@@ -72,15 +83,14 @@ export function createOauthService(deps: OauthDeps) {
       };
     },
 
-    list(caller: Caller, page: PageRequest, user: string | undefined) {
+    list(caller, page, user) {
       const userId = fieldId('user', 'user', user);
       return store.listGrants(db, caller, page, clock.now(), userId);
     },
 
-    get: async (caller: Caller, id: string) =>
-      found(await store.findGrant(db, caller, pathId('assistant', id), clock.now())),
+    get: async (caller, id) => found(await store.findGrant(db, caller, pathId('assistant', id), clock.now())),
 
-    async remove(caller: Caller, id: string): Promise<void> {
+    async remove(caller, id) {
       const row = found(await store.findGrant(db, caller, pathId('assistant', id), clock.now()));
       await store.deleteGrant(db, row.appId, row.id);
       credentials.forget();

@@ -1,5 +1,5 @@
-import { BlobMissing, type BlobStore } from '../blob/blob-store.ts';
-import { sendBytes } from '../files/bytes.ts';
+import type { BlobStore } from '../blob/blob-store.ts';
+import { sendFile } from '../files/bytes.ts';
 import { receiveForm } from '../files/form.ts';
 import { dispositionOf, mediaTypePattern } from '../files/media-types.ts';
 import { translateDisconnect } from '../files/receive.ts';
@@ -8,7 +8,6 @@ import { everyCaller } from '../http/route/access.ts';
 import { type Api, ref, strict } from '../http/route/route.ts';
 import { checkBody } from '../http/route/validation.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
-import { notFound } from '../lib/errors.ts';
 import { nativeId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';
 import { Type } from '../lib/type.ts';
@@ -38,7 +37,8 @@ const formSchema = Type.Object(
 
 type FileRouteDeps = { blobs: BlobStore; files: FileService; knowledge: Knowledge };
 
-export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRouteDeps): void {
+export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
+  const { files } = deps;
   api.app(everyCaller, {
     ...common,
     method: 'POST',
@@ -84,6 +84,10 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     },
   });
 
+  registerOneFile(api, deps);
+}
+
+function registerOneFile(api: Api, { blobs, files, knowledge }: FileRouteDeps): void {
   api.app(everyCaller, {
     ...common,
     method: 'GET',
@@ -128,22 +132,11 @@ export function registerFileRoutes(api: Api, { blobs, files, knowledge }: FileRo
     responses: { 200: Type.Any({ description: 'The contents.' }) },
     handler: async ({ caller, params: { file: id }, request, reply }) => {
       const { file } = await files.get(caller, nativeId(id));
-      const { blobKey, size, contentType, createdAt } = file;
-      try {
-        return await sendBytes(
-          { blobs, request, reply },
-          { blobKey, size, contentType, createdAt, checksum: file.checksum.toString('hex') },
-          {
-            'cache-control': 'private, no-cache',
-            'content-disposition': dispositionOf(file.filename, 'attachment'),
-            'content-security-policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
-          },
-        );
-      } catch (error) {
-        if (!(error instanceof BlobMissing)) throw error;
-        request.log.warn({ err: error }, 'The contents of a file are missing');
-        throw notFound();
-      }
+      return sendFile({ blobs, request, reply }, file, {
+        'cache-control': 'private, no-cache',
+        'content-disposition': dispositionOf(file.filename, 'attachment'),
+        'content-security-policy': "sandbox; default-src 'none'; frame-ancestors 'none'",
+      });
     },
   });
 }

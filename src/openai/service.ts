@@ -25,7 +25,7 @@ const resultsDefault = 10;
 
 /** Vector stores are sources of documents. Members that a source does not have are stored in its metadata. */
 export function createOpenAiService({ db, knowledge }: { db: Database; knowledge: Knowledge }) {
-  const { sources, attachments, search } = knowledge;
+  const { sources, attachments } = knowledge;
 
   /** 404 unless the caller may see it. */
   async function getStore(caller: Caller, id: string): Promise<VisibleSource> {
@@ -54,30 +54,8 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
     getStoreForChange,
 
     /** @param org the owning organisation; by default the calling user, or for a key the app itself */
-    async createStore(
-      caller: Caller,
-      input: Static<typeof vectorStoreCreateSchema>,
-      org: string | undefined,
-    ): Promise<StoreWithTally> {
-      requireAutoChunking(input.chunking_strategy);
-      const metadata = metadataOf(input.metadata ?? {}, {
-        ...(input.name ? { name: input.name } : {}),
-        ...defined({ description: input.description }),
-      });
-      const owner = ownerOf(caller, org);
-      const nobody = { orgId: null, teamId: null, userId: null, agentId: null };
-      const ownedBy = owner === undefined ? nobody : undefined;
-      const created = await db.begin(async (tx) => {
-        const row = await sources.create(tx, caller, { type: documents.type, metadata, ...owner }, ownedBy);
-        if (input.file_ids?.length) {
-          const source = await sources.get(tx, caller, formatId('source', row.id));
-          const files = readBatch({ file_ids: input.file_ids });
-          await nameMissing('file_ids', attachments.attachBatch(tx, caller, source, files));
-        }
-        return row;
-      });
-      return withTally(caller, created);
-    },
+    createStore: async (caller: Caller, input: Static<typeof vectorStoreCreateSchema>, org: string | undefined) =>
+      withTally(caller, await createSource(db, knowledge, caller, input, org)),
 
     async listStores(caller: Caller, keyset: Keyset): Promise<{ stores: StoreWithTally[]; hasMore: boolean }> {
       const { rows, hasMore } = await sources.listByKeyset(caller, documents.type, keyset);
@@ -111,26 +89,59 @@ export function createOpenAiService({ db, knowledge }: { db: Database; knowledge
 
     attachFiles,
 
-    async searchStore(caller: Caller, id: string, input: Static<typeof searchSchema>) {
-      const source = await getStore(caller, id);
-      const queries = Array.isArray(input.query) ? input.query : [input.query];
-      const query = queries.join('\n');
-      if (query.length > 10_000) throw invalidField('query', 'has more than 10000 characters');
-      const { ranker, score_threshold: threshold = 0 } = input.ranking_options ?? {};
-      const { hits } = await search.searchSource(caller, formatId('source', source.id), {
-        query,
-        max_results: input.max_num_results ?? resultsDefault,
-        ...(input.filters === undefined ? {} : { filter: readFilters(input.filters) }),
-        ...(ranker === 'none' ? { rerank: false } : {}),
-        ...(threshold > 0 ? { mode: 'vector', min_similarity: threshold } : {}),
-      });
-      const files = await attachments.filesOf(
-        source.appId,
-        hits.map(({ row }) => row.documentId),
-      );
-      return { queries, hits: hits.map((hit) => ({ hit, file: files.get(hit.row.documentId) })) };
-    },
+    searchStore: async (caller: Caller, id: string, input: Static<typeof searchSchema>) =>
+      searchSource(knowledge, caller, await getStore(caller, id), input),
   };
+}
+
+async function createSource(
+  db: Database,
+  { sources, attachments }: Knowledge,
+  caller: Caller,
+  input: Static<typeof vectorStoreCreateSchema>,
+  org: string | undefined,
+): Promise<SourceRow> {
+  requireAutoChunking(input.chunking_strategy);
+  const metadata = metadataOf(input.metadata ?? {}, {
+    ...(input.name ? { name: input.name } : {}),
+    ...defined({ description: input.description }),
+  });
+  const owner = ownerOf(caller, org);
+  const nobody = { orgId: null, teamId: null, userId: null, agentId: null };
+  const ownedBy = owner === undefined ? nobody : undefined;
+  return db.begin(async (tx) => {
+    const row = await sources.create(tx, caller, { type: documents.type, metadata, ...owner }, ownedBy);
+    if (input.file_ids?.length) {
+      const source = await sources.get(tx, caller, formatId('source', row.id));
+      const files = readBatch({ file_ids: input.file_ids });
+      await nameMissing('file_ids', attachments.attachBatch(tx, caller, source, files));
+    }
+    return row;
+  });
+}
+
+async function searchSource(
+  { search, attachments }: Knowledge,
+  caller: Caller,
+  source: SourceRow,
+  input: Static<typeof searchSchema>,
+) {
+  const queries = Array.isArray(input.query) ? input.query : [input.query];
+  const query = queries.join('\n');
+  if (query.length > 10_000) throw invalidField('query', 'has more than 10000 characters');
+  const { ranker, score_threshold: threshold = 0 } = input.ranking_options ?? {};
+  const { hits } = await search.searchSource(caller, formatId('source', source.id), {
+    query,
+    max_results: input.max_num_results ?? resultsDefault,
+    ...(input.filters === undefined ? {} : { filter: readFilters(input.filters) }),
+    ...(ranker === 'none' ? { rerank: false } : {}),
+    ...(threshold > 0 ? { mode: 'vector', min_similarity: threshold } : {}),
+  });
+  const files = await attachments.filesOf(
+    source.appId,
+    hits.map(({ row }) => row.documentId),
+  );
+  return { queries, hits: hits.map((hit) => ({ hit, file: files.get(hit.row.documentId) })) };
 }
 
 function ownerOf(caller: Caller, org: string | undefined): { org?: string; user?: string; agent?: string } | undefined {

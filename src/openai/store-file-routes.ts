@@ -29,10 +29,11 @@ type Deps = { service: OpenAiService; knowledge: Knowledge };
 
 export function registerStoreFileRoutes(api: Api, deps: Deps): void {
   registerAttachmentRoutes(api, deps);
+  registerAttachedFileRoutes(api, deps);
   registerBatchRoutes(api, deps);
 }
 
-function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments, documents } }: Deps): void {
+function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments } }: Deps): void {
   api.app(everyCaller, {
     ...common,
     method: 'POST',
@@ -85,7 +86,10 @@ function registerAttachmentRoutes(api: Api, { service, knowledge: { attachments,
       return suggestPoll(reply, presentStoreFile(source, await attachments.get(caller, source, nativeId(params.file))));
     },
   });
+}
 
+/** Changes of one attached file, and its text. */
+function registerAttachedFileRoutes(api: Api, { service, knowledge: { attachments, documents } }: Deps): void {
   api.app(everyCaller, {
     ...common,
     method: 'POST',

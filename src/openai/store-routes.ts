@@ -50,6 +50,10 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
     },
   });
 
+  registerOneStore(api, service);
+}
+
+function registerOneStore(api: Api, service: OpenAiService): void {
   api.app(everyCaller, {
     ...common,
     method: 'GET',

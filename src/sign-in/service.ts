@@ -1,4 +1,4 @@
-import type { Database } from '../db/database.ts';
+import type { Database, Db } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
 import { AppError, found, invalidField, notFound } from '../lib/errors.ts';
@@ -26,7 +26,42 @@ export type Session = { accessToken: string; refreshToken: string; expiresIn: nu
 /** The user whose password matched, and their session epoch at that time. */
 type SignedIn = { userId: string; epoch: number };
 
-export type AuthService = ReturnType<typeof createAuthService>;
+export type AuthService = Sessions &
+  PersonalTokens & {
+    login(scope: Scope, address: string, email: string, password: string): Promise<Session>;
+    /**
+     * Finds the user whose password matches, and their session epoch. The error and its timing are the same for an
+     * unknown e-mail, a user without a password and a wrong password. 429 after too many failures.
+     */
+    checkPassword(scope: Scope, address: string, email: string, password: string): Promise<SignedIn>;
+    /** Checks a token used to sign in from this address. 429 after too many failures. */
+    attemptFrom(address: string, check: () => Promise<undefined>): Promise<undefined>;
+    /** Counts a request from this address. 429 after too many in a minute. */
+    takeTurn(what: string, from: string, perMinute: number): Promise<void>;
+  };
+
+type Sessions = {
+  /** Creates a session. `epoch` is the session epoch in which the password was checked; by default the current one. */
+  openSession(scope: Scope, userId: string, epoch?: number): Promise<Session>;
+  /** Exchanges a refresh token for a new pair. A reused token ends every token of its family. */
+  refresh(scope: Scope, token: string): Promise<Session>;
+  /** Ends the session of the refresh token and its access tokens. Returns undefined for an unknown token. */
+  logout(scope: Scope, token: string): Promise<{ userId: string } | undefined>;
+};
+
+type PersonalTokens = {
+  /**
+   * `shown` is the credential with which a user creates the token. The new token does not outlive it, nor its issuer.
+   * `expiresIn` is in seconds.
+   */
+  createPersonalToken(
+    scope: Scope,
+    userId: string,
+    input: { name: string | undefined; days: number | undefined; shown: Credential | undefined },
+  ): Promise<{ row: store.PersonalTokenRow; token: string; expiresIn: number }>;
+  listPersonalTokens(scope: Scope, userId: string): Promise<store.PersonalTokenRow[]>;
+  revokePersonalToken(scope: Scope, userId: string, id: string): Promise<void>;
+};
 
 export type AuthDeps = {
   db: Database;
@@ -38,42 +73,11 @@ export type AuthDeps = {
   credentials: Credentials;
 };
 
-export function createAuthService(deps: AuthDeps) {
-  const { db, secrets, clock, users, credentials } = deps;
+export function createAuthService(deps: AuthDeps): AuthService {
+  const { users } = deps;
   const limiter = createSignInLimiter(deps);
+  const sessions = createSessions(deps);
 
-  /** Creates a session. `epoch` is the session epoch in which the password was checked; by default the current one. */
-  async function openSession(scope: Scope, userId: string, epoch?: number): Promise<Session> {
-    const now = clock.now();
-    const refreshToken = generateCredential('rt');
-    const familyId = newUuid();
-    const inserted = await store.insertRefreshToken(db, {
-      appId: scope.appId,
-      digest: digest(refreshToken),
-      familyId,
-      userId,
-      expiresAt: new Date(now.getTime() + refreshTokenMs),
-      ...defined({ epoch }),
-    });
-    if (inserted === undefined) throw sessionEnded(epoch);
-    return session(scope, { userId, familyId, epoch: inserted }, refreshToken, now);
-  }
-
-  async function session(
-    scope: Scope,
-    { userId, familyId, epoch }: { userId: string; familyId: string; epoch: number },
-    refreshToken: string,
-    now: Date,
-  ): Promise<Session> {
-    const claims = { appId: scope.appId, sandboxId: scope.sandboxId, userId, epoch, sessionId: familyId };
-    const accessToken = await mintAccessToken(secrets, claims, now);
-    return { accessToken, refreshToken, expiresIn: accessTokenSeconds, userId };
-  }
-
-  /**
-   * Finds the user whose password matches, and their session epoch. The error and its timing are the same for an unknown
-   * e-mail, a user without a password and a wrong password. 429 after too many failures.
-   */
   function checkPassword(scope: Scope, address: string, email: string, password: string): Promise<SignedIn> {
     const { appId, sandboxId } = scope;
     return limiter.attempt({ address, mailbox: { appId, sandboxId, email } }, async () => {
@@ -85,25 +89,46 @@ export function createAuthService(deps: AuthDeps) {
   }
 
   return {
-    openSession,
-
-    async login(scope: Scope, address: string, email: string, password: string): Promise<Session> {
+    ...sessions,
+    ...createPersonalTokens(deps),
+    checkPassword,
+    async login(scope, address, email, password) {
       const { userId, epoch } = await checkPassword(scope, address, email, password);
-      return openSession(scope, userId, epoch);
+      return sessions.openSession(scope, userId, epoch);
+    },
+    attemptFrom: (address, check) => limiter.attempt({ address }, check),
+    takeTurn: limiter.takeTurn,
+  };
+}
+
+function createSessions({ db, secrets, clock, credentials }: AuthDeps): Sessions {
+  /** Adds a pair of tokens to a family. Undefined if the user's sessions of that epoch have ended. */
+  async function issue(
+    tx: Db,
+    { appId, sandboxId }: Scope,
+    { userId, familyId, epoch }: { userId: string; familyId: string; epoch: number | undefined },
+  ): Promise<Session | undefined> {
+    const now = clock.now();
+    const refreshToken = generateCredential('rt');
+    const expiresAt = new Date(now.getTime() + refreshTokenMs);
+    const token = { appId, digest: digest(refreshToken), familyId, userId, expiresAt, ...defined({ epoch }) };
+    const inserted = await store.insertRefreshToken(tx, token);
+    if (inserted === undefined) return undefined;
+    const claims = { appId, sandboxId, userId, epoch: inserted, sessionId: familyId };
+    const accessToken = await mintAccessToken(secrets, claims, now);
+    return { accessToken, refreshToken, expiresIn: accessTokenSeconds, userId };
+  }
+
+  return {
+    async openSession(scope, userId, epoch) {
+      const session = await issue(db, scope, { userId, familyId: newUuid(), epoch });
+      if (session === undefined) throw sessionEnded(epoch);
+      return session;
     },
 
-    checkPassword,
-
-    /** Checks a token used to sign in from this address. 429 after too many failures. */
-    attemptFrom: (address: string, check: () => Promise<undefined>) => limiter.attempt({ address }, check),
-
-    /** Counts a request from this address. 429 after too many in a minute. */
-    takeTurn: limiter.takeTurn,
-
-    /** Exchanges a refresh token for a new pair. A reused token ends every token of its family. */
-    async refresh(scope: Scope, token: string): Promise<Session> {
-      const now = clock.now();
-      const outcome = await db.begin(async (tx) => {
+    async refresh(scope, token) {
+      const session = await db.begin(async (tx) => {
+        const now = clock.now();
         const row = await store.lockRefreshToken(tx, scope.appId, digest(token));
         if (!row || row.sandboxId !== scope.sandboxId || row.revokedAt || row.expiresAt <= now) return undefined;
         if (row.usedAt) {
@@ -112,25 +137,13 @@ export function createAuthService(deps: AuthDeps) {
           return undefined;
         }
         await store.markRefreshTokenUsed(tx, scope.appId, digest(token), now);
-        const refreshToken = generateCredential('rt');
-        const expiresAt = new Date(now.getTime() + refreshTokenMs);
-        const { familyId, userId, epoch } = row;
-        await store.insertRefreshToken(tx, {
-          appId: scope.appId,
-          digest: digest(refreshToken),
-          familyId,
-          userId,
-          expiresAt,
-          epoch,
-        });
-        return { refreshToken, userId, familyId, epoch };
+        return issue(tx, scope, row);
       });
-      if (!outcome) throw new AppError('invalid_credentials', 'The refresh token is not valid. Sign in again.');
-      return session(scope, outcome, outcome.refreshToken, now);
+      if (!session) throw new AppError('invalid_credentials', 'The refresh token is not valid. Sign in again.');
+      return session;
     },
 
-    /** Ends the session of the refresh token and its access tokens. Returns undefined for an unknown token. */
-    async logout(scope: Scope, token: string): Promise<{ userId: string } | undefined> {
+    async logout(scope, token) {
       const row = await db.begin(async (tx) => {
         const held = await store.lockRefreshToken(tx, scope.appId, digest(token));
         if (!held || held.sandboxId !== scope.sandboxId || held.revokedAt) return undefined;
@@ -140,17 +153,12 @@ export function createAuthService(deps: AuthDeps) {
       if (row) credentials.forgetSession(scope.appId, row.familyId);
       return row && { userId: row.userId };
     },
+  };
+}
 
-    /**
-     * `shown` is the credential with which a user creates the token. The new token does not outlive a personal token, nor
-     * the issuer of a sign-in.
-     */
-    async createPersonalToken(
-      scope: Scope,
-      userId: string,
-      input: { name: string | undefined; days: number | undefined; shown: Credential | undefined },
-    ) {
-      const { name, days, shown } = input;
+function createPersonalTokens({ db, clock }: AuthDeps): PersonalTokens {
+  return {
+    async createPersonalToken(scope, userId, { name, days, shown }) {
       const now = clock.now();
       const last = shown?.kind === 'personal_token' ? shown.expiresAt : null;
       const wanted = new Date(now.getTime() + (days ?? personalTokenDays.default) * dayMs);
@@ -174,9 +182,9 @@ export function createAuthService(deps: AuthDeps) {
       return { row, token, expiresIn: Math.floor((expiresAt.getTime() - now.getTime()) / 1000) };
     },
 
-    listPersonalTokens: (scope: Scope, userId: string) => store.listPersonalTokens(db, scope.appId, userId),
+    listPersonalTokens: (scope, userId) => store.listPersonalTokens(db, scope.appId, userId),
 
-    async revokePersonalToken(scope: Scope, userId: string, id: string): Promise<void> {
+    async revokePersonalToken(scope, userId, id) {
       await db.begin(async (tx) => {
         // A token that is being created with this one exists then, or its creation sees this one revoked.
         await lockRoom(tx, scope, roomOf(userId));

@@ -11,17 +11,6 @@ import * as store from './store.ts';
 
 /** The users and agents of teams. */
 export function createMembers(db: Database) {
-  async function getMembership(caller: Caller, team: store.TeamRow, member: string): Promise<store.MembershipRow> {
-    const id = parseId('membership', member) ?? parseId('user', member) ?? parseId('agent', member);
-    return found(id === undefined ? undefined : await store.findMembership(db, caller.appId, team.id, id));
-  }
-
-  async function removeMembership(caller: Caller, team: store.TeamRow, member: store.MembershipRow): Promise<void> {
-    const leaving = caller.kind === 'user' && member.userId === caller.userId;
-    if (!leaving) requireManages(caller, team, member.role);
-    await store.deleteMembership(db, caller.appId, member.id);
-  }
-
   return {
     async listMembers(caller: Caller, teamId: string, page: PageRequest) {
       const team = await getTeam(db, caller, teamId);
@@ -57,12 +46,12 @@ export function createMembers(db: Database) {
     },
 
     async getMember(caller: Caller, teamId: string, member: string): Promise<store.MembershipRow> {
-      return getMembership(caller, await getTeam(db, caller, teamId), member);
+      return getMembership(db, caller, await getTeam(db, caller, teamId), member);
     },
 
     async updateMember(caller: Caller, teamId: string, member: string, role: TeamRole): Promise<store.MembershipRow> {
       const team = await getTeam(db, caller, teamId);
-      const row = await getMembership(caller, team, member);
+      const row = await getMembership(db, caller, team, member);
       requireManages(caller, team, row.role);
       requireManages(caller, team, role);
       await store.updateMembership(db, caller.appId, row.id, role);
@@ -71,7 +60,7 @@ export function createMembers(db: Database) {
 
     async removeMember(caller: Caller, teamId: string, member: string): Promise<void> {
       const team = await getTeam(db, caller, teamId);
-      await removeMembership(caller, team, await getMembership(caller, team, member));
+      await removeMembership(db, caller, team, await getMembership(db, caller, team, member));
     },
 
     /** Like `removeMember`, for clients that send the member in the body. */
@@ -80,9 +69,30 @@ export function createMembers(db: Database) {
       const field = requireOneMember(input);
       const member = input.user ?? input.agent ?? '';
       if (parseId(field, member) === undefined) throw invalidField(field, 'is not an id of the right type');
-      await removeMembership(caller, team, await getMembership(caller, team, member));
+      await removeMembership(db, caller, team, await getMembership(db, caller, team, member));
     },
   };
+}
+
+async function getMembership(
+  db: Database,
+  caller: Caller,
+  team: store.TeamRow,
+  member: string,
+): Promise<store.MembershipRow> {
+  const id = parseId('membership', member) ?? parseId('user', member) ?? parseId('agent', member);
+  return found(id === undefined ? undefined : await store.findMembership(db, caller.appId, team.id, id));
+}
+
+async function removeMembership(
+  db: Database,
+  caller: Caller,
+  team: store.TeamRow,
+  member: store.MembershipRow,
+): Promise<void> {
+  const leaving = caller.kind === 'user' && member.userId === caller.userId;
+  if (!leaving) requireManages(caller, team, member.role);
+  await store.deleteMembership(db, caller.appId, member.id);
 }
 
 function requireOneMember(input: Static<typeof memberRemoveSchema>): 'user' | 'agent' {

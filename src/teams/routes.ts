@@ -1,6 +1,6 @@
 import { bodyBudgets } from '../http/body/budgets.ts';
 import { everyCaller } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
@@ -55,7 +55,6 @@ export function registerTeamRoutes(api: Api, { teams }: { teams: TeamService }):
 
 function registerMemberRoutes(api: Api, teams: TeamService): void {
   const params = Type.Object({ team: Type.String() });
-  const memberParams = Type.Object({ team: Type.String(), member: Type.String() });
   api.provisioning(everyCaller, {
     method: 'GET',
     path: '/teams/:team/members',
@@ -66,11 +65,8 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     params,
     query: Type.Object(pageQuery),
     responses: { 200: pageOf(ref(membershipSchema)) },
-    handler: async ({ caller, params: { team }, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await teams.listMembers(caller, team, request);
-      return page(request, rows.map(presentMembership), total);
-    },
+    handler: ({ caller, params: { team }, query }) =>
+      readPage(query, (request) => teams.listMembers(caller, team, request), presentMembership),
   });
   api.provisioning(everyCaller, {
     method: 'POST',
@@ -98,6 +94,12 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     responses: { 204: null },
     handler: ({ caller, params: { team }, body }) => teams.removeNamedMember(caller, team, body),
   });
+
+  registerOneMember(api, teams);
+}
+
+function registerOneMember(api: Api, teams: TeamService): void {
+  const params = Type.Object({ team: Type.String(), member: Type.String() });
   api.provisioning(everyCaller, {
     method: 'GET',
     path: '/teams/:team/members/:member',
@@ -105,7 +107,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     tag,
     summary: 'Get a member of a team',
     description: 'The member is named by the id of the membership (`tmb_…`), the user or the agent.',
-    params: memberParams,
+    params,
     responses: { 200: ref(membershipSchema) },
     handler: async ({ caller, params: { team, member } }) =>
       presentMembership(await teams.getMember(caller, team, member)),
@@ -118,7 +120,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     summary: "Change a member's role",
     description:
       'Requires an owner or admin of the team, or an admin of its organisation. Only owners and organisation admins may grant or remove the role `owner`.',
-    params: memberParams,
+    params,
     body: memberUpdateSchema,
     responses: { 200: ref(membershipSchema) },
     handler: async ({ caller, params: { team, member }, body }) =>
@@ -132,7 +134,7 @@ function registerMemberRoutes(api: Api, teams: TeamService): void {
     summary: 'Remove a member from a team',
     description:
       'The member is named by the id of the membership, the user or the agent. Users may remove themselves; removing others requires the same role as adding them.',
-    params: memberParams,
+    params,
     responses: { 204: null },
     handler: ({ caller, params: { team, member } }) => teams.removeMember(caller, team, member),
   });

@@ -9,8 +9,8 @@ type Room = {
   max: number;
   /** The owner, if each has its own room. */
   of?: string;
-  /** The sentence for a caller who finds no room. */
-  message: string;
+  /** The sentence for a caller who finds no room, if this is not the room of a whole space. */
+  message?: string;
 };
 
 /**
@@ -31,7 +31,7 @@ export async function lockRoom(tx: Db, { appId, sandboxId }: Scope, { things, of
 }
 
 export function noRoom(
-  { things, max, message }: Pick<Room, 'things' | 'max' | 'message'>,
+  { things, max, message = `An app or a sandbox has at most ${max} ${things}. Delete one first.` }: Omit<Room, 'of'>,
   used: number,
   code: ErrorCode = 'quota_exceeded',
 ): AppError {

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { bodyOf, lengthOf, translateDisconnect } from '../files/receive.ts';
 import { oneHeader } from '../http/headers.ts';
 import { everyCaller } from '../http/route/access.ts';
-import { page, pageOf, pageRequest } from '../http/route/pages.ts';
+import { pageOf, readPage } from '../http/route/pages.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { formatId } from '../lib/ids.ts';
 import { Type } from '../lib/type.ts';
@@ -34,13 +34,6 @@ type UploadRouteDeps = { uploads: UploadService; resumableBytesMax: number };
 
 /** Registers resumable uploads by tus 1.0. HEAD is GET without the body. */
 export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: UploadRouteDeps): void {
-  const senderOf = (caller: Caller, request: FastifyRequest) => ({ caller, credential: request.credential });
-  const bodyIn = (request: FastifyRequest) => ({
-    bytes: bodyOf(request),
-    length: lengthOf(request),
-    check: readChecksum(request),
-  });
-
   api.announce(path, describeProtocol(resumableBytesMax));
 
   api.app(everyCaller, {
@@ -85,13 +78,13 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
     description: 'Newest first. End users see their own uploads, other callers those of the app.',
     query: uploadListQuery,
     responses: { 200: pageOf(ref(uploadSchema)) },
-    handler: async ({ caller, query }) => {
-      const request = pageRequest(query);
-      const [rows, total] = await uploads.list(caller, request);
-      return page(request, rows.map(presentUpload), total);
-    },
+    handler: ({ caller, query }) => readPage(query, (request) => uploads.list(caller, request), presentUpload),
   });
 
+  registerOneUpload(api, uploads);
+}
+
+function registerOneUpload(api: Api, uploads: UploadService): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${path}/:upload`,
@@ -153,4 +146,12 @@ export function registerUploadRoutes(api: Api, { uploads, resumableBytesMax }: U
       reply.header('tus-resumable', tusVersion);
     },
   });
+}
+
+function senderOf(caller: Caller, { credential }: FastifyRequest) {
+  return { caller, credential };
+}
+
+function bodyIn(request: FastifyRequest) {
+  return { bytes: bodyOf(request), length: lengthOf(request), check: readChecksum(request) };
 }

@@ -46,10 +46,7 @@ export function createWebhookChanges({ db, clock, secrets, fetcher, programs }: 
       const plainSecret = generateWebhookSecret();
       const secret = secrets.wrap(Buffer.from(plainSecret));
       const write = async (tx: Db) => {
-        const message = `There can be at most ${webhooksMax} webhooks.`;
-        await requireRoom(tx, caller, { things: 'webhooks', max: webhooksMax, message }, () =>
-          store.countWebhooks(tx, caller),
-        );
+        await requireRoom(tx, caller, { things: 'webhooks', max: webhooksMax }, () => store.countWebhooks(tx, caller));
         // The webhook begins after the events that the log has now.
         found(await lockLog(tx, caller));
         const values = { id: newUuid(), url, lookupKey, description, events, automations, secret, now: clock.now() };

@@ -1,5 +1,5 @@
 import { operators } from '../http/route/access.ts';
-import { page, pageOf, pageQuery, pageRequest } from '../http/route/pages.ts';
+import { pageOf, pageQuery, readPage } from '../http/route/pages.ts';
 import { registerResource } from '../http/route/resource.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import { Type } from '../lib/type.ts';
@@ -106,11 +106,8 @@ function registerDeliveries(api: Api, webhooks: WebhookService): void {
     params,
     query: Type.Object({ ...pageQuery, ...listDeliveriesQuery.properties }),
     responses: { 200: pageOf(ref(deliverySchema)) },
-    async handler({ caller, params, query }) {
-      const request = pageRequest(query);
-      const [rows, total] = await webhooks.listDeliveries(caller, params.webhook, query, request);
-      return page(request, rows.map(presentDelivery), total);
-    },
+    handler: ({ caller, params, query }) =>
+      readPage(query, (request) => webhooks.listDeliveries(caller, params.webhook, query, request), presentDelivery),
   });
   api.provisioning(operators, {
     method: 'POST',

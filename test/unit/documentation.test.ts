@@ -154,3 +154,32 @@ test('a manual keeps the types and the notes that it names more than once', () =
     markdown,
   );
 });
+
+test('a table drawn with boxes is a table, by its roles or as Javadoc names its cells, unless there is text beside the cells', () => {
+  const cell = (role: string, text: string): string => `<div><div role="${role}">${text}</div></div>`;
+  const row = (role: string, ...texts: string[]): string =>
+    `<div role="row">${texts.map((text) => cell(role, text)).join('')}</div>`;
+  const rows = (role: string): string =>
+    `<div role="rowgroup">${row(role, 'Kiln', 'Degrees')}</div>${row('cell', 'Old', '900')}${row('cell', 'New', '1300')}`;
+  const table = '| Kiln | Degrees |\n| --- | --- |\n| Old | 900 |\n| New | 1300 |';
+  assert.equal(markdownOf(`<div role="table">${rows('columnheader')}</div>`), table);
+  assert.equal(markdownOf(`<div role="grid">${rows('columnheader')}</div>`), table);
+  // Cards of a shop are a grid, too.
+  assert.doesNotMatch(markdownOf(`<div role="grid">${rows('gridcell')}</div>`), /\|/);
+  assert.match(markdownOf(`<div role="table">${rows('columnheader')}<p>Before 1990.</p></div>`), /Before 1990/);
+  const merged = row('cell', 'Both', '').replace('"cell"', '"cell" aria-colspan="2"');
+  assert.match(markdownOf(`<div role="table">${rows('columnheader')}${merged}</div>`), /\n\| Both \| Both \|/);
+
+  const summary = (first: string, last: string, header = ''): string =>
+    `<div class="${header}col-first"><code>${first}</code></div><div class="col-last even-row-color"><div class="block">${last}</div></div>`;
+  const boxes = `${summary('Method', 'Description', 'table-header ')}${summary('fire()', 'Lights it.')}`;
+  const written = '| `Method` | Description |\n| --- | --- |\n| `fire()` | Lights it. |';
+  assert.equal(markdownOf(`<div class="summary-table two-column-summary">${boxes}</div>`), written);
+  assert.match(markdownOf(`<div class="summary-table">${boxes}<p>Since version 2.</p></div>`), /Since version 2/);
+});
+
+test('a section that is named like the summary under a title is written once, also where its captions are left out', () => {
+  const summary = `<section class="summary"><h2>Fields</h2><div class="caption">Fields of a kiln</div><p>The hottest temperature of a kiln, in degrees, is 1300.</p></section>`;
+  const markdown = markdownOf(`<section class="class-description">${summary}</section>`);
+  assert.equal(markdown.split('The hottest temperature').length - 1, 1, markdown);
+});

@@ -32,6 +32,12 @@ const shapes: Record<string, (elements: number) => string> = {
   'links that are calls': (n) => '<div>Text.</div><a href="/x">Learn more</a>'.repeat(n / 2),
   headings: (n) => '<h2>a</h2>'.repeat(n),
   rows: (n) => `<table>${'<tr><td>1</td></tr>'.repeat(n / 2)}</table>`,
+  'rows of boxes': (n) =>
+    `<div role="table">${'<div role="row"><div role="cell">1</div><div role="cell">2</div></div>'.repeat(n / 3)}</div>`,
+  'tables of boxes within each other': (n) =>
+    `${'<div role="table"><div role="row"><div role="cell">'.repeat(60)}a${'</div></div></div>'.repeat(60)}`.repeat(
+      n / 180,
+    ),
   comments: (n) => '<article class="comment"><b class="author">x</b><p>word word</p></article>'.repeat(n / 3),
   'deep boxes': (n) => `${'<div>'.repeat(200)}a${'</div>'.repeat(200)}`.repeat(n / 200),
 };

@@ -128,3 +128,16 @@ test('the box around all comments is the first post, and each comment in it is a
     assert.equal(markdown.split(text).length, 2, `${text}\n${markdown}`);
   for (const [author] of posts) assert.match(markdown, new RegExp(`^### ${author}`, 'm'));
 });
+
+test('the author of a post is the member whose page it links to, where nothing else names one, and nobody whom its text names', () => {
+  const paths = ['/u/alma', 'member.php?u=12', '/~cora', '/forum/index.php?action=profile;u=4'];
+  const post = ([author, text]: [string, string], at: number): string =>
+    `<div class="post" id="post-${500 + at}"><div class="head"><a href="${paths[at]}"><img src="p.png" alt=""></a><a href="/t/4711#${at}">#${at}</a> <a href="${paths[at]}">${author}</a></div>
+      <div class="post-body"><p>${text}</p><p><a href="/u/eve">Eve</a> says the same.</p></div></div>`;
+  checkThread('', `<div class="thread">${posts.map(post).join('')}</div>`, { posts });
+  const nameless = ([, text]: [string, string], at: number): string =>
+    `<div class="post" id="post-${500 + at}"><time>May ${at + 1}</time><div class="post-body"><p><a href="/u/eve">Eve</a>: ${text}</p></div></div>`;
+  checkThread('', `<div class="thread">${posts.map(nameless).join('')}</div>`, {
+    posts: posts.map(([, text], at) => [`May ${at + 1}`, text]),
+  });
+});

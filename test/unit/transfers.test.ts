@@ -8,14 +8,14 @@ import { after, test } from 'node:test';
 import Fastify from 'fastify';
 import type { BlobStore } from '../../src/blob/blob-store.ts';
 import { openDiskBlobStore } from '../../src/blob/disk.ts';
-import { sendBytes } from '../../src/files/bytes.ts';
+import { sendFile } from '../../src/files/bytes.ts';
 import { bodyOf } from '../../src/files/receive.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'quarry-transfers-'));
 const store = await openDiskBlobStore(directory);
 const bytes = randomBytes(3_000_000);
 const app = randomUUID();
-const checksum = createHash('sha256').update(bytes).digest('hex');
+const digest = createHash('sha256').update(bytes).digest();
 /** The chunks that the server received and sent. */
 const chunks: Uint8Array[] = [];
 
@@ -50,10 +50,10 @@ fastify.get('/:key', (request, reply) => {
     blobKey: `${app}/${key}`,
     size: bytes.length,
     contentType: 'text/plain',
-    checksum,
+    checksum: digest,
     createdAt: new Date(),
   };
-  return sendBytes({ blobs, request, reply }, blob, {});
+  return sendFile({ blobs, request, reply }, blob, {});
 });
 const url = await fastify.listen({ host: '127.0.0.1', port: 0 });
 
@@ -73,7 +73,7 @@ function assertFreed(): void {
 test('an upload frees each chunk of its body, and stores every byte', async () => {
   const key = randomUUID();
   const stored = await fetch(`${url}/put/${key}`, { method: 'POST', body: bytes });
-  assert.deepEqual(await stored.json(), { key: `${app}/${key}`, size: bytes.length, checksum });
+  assert.deepEqual(await stored.json(), { key: `${app}/${key}`, size: bytes.length, checksum: digest.toString('hex') });
   assertFreed();
 
   const sent = await fetch(`${url}/${key}`);

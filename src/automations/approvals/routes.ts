@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { bodyBudgets } from '../../http/body/budgets.ts';
 import { everyCaller, operators } from '../../http/route/access.ts';
-import { page, pageOf, pageRequest } from '../../http/route/pages.ts';
+import { pageOf, readPage } from '../../http/route/pages.ts';
 import { iso } from '../../http/route/present.ts';
 import { type Api, ref } from '../../http/route/route.ts';
 import { Type } from '../../lib/type.ts';
@@ -35,15 +35,12 @@ export function registerApprovalRoutes(
       'Users see those that they may answer now. Secret keys and developers see all of the app. `status` lists others.',
     query: listApprovalsQuery,
     responses: { 200: pageOf(ref(approvalSchema)) },
-    async handler({ caller, query }) {
-      const request = pageRequest(query);
-      const [rows, total] = await approvals.list(caller, query, request);
-      return page(
-        request,
-        rows.map((row) => presentApproval(caller, row)),
-        total,
-      );
-    },
+    handler: ({ caller, query }) =>
+      readPage(
+        query,
+        (request) => approvals.list(caller, query, request),
+        (row) => presentApproval(caller, row),
+      ),
   });
   api.app(everyCaller, {
     method: 'GET',

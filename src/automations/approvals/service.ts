@@ -24,68 +24,12 @@ type ApprovalDeps = { db: Database; clock: Clock; secrets: Secrets; expressions:
 export type ApprovalService = ReturnType<typeof createApprovalService>;
 
 const linkSecondsDefault = 7 * 24 * 3_600;
-const answerBytesMax = limits.approvalAnswerBytesMax;
 
 /** Questions of runs to people: who sees them, who answers, and links for people without an account. */
-export function createApprovalService({ db, clock, secrets, expressions, baseUrl }: ApprovalDeps) {
+export function createApprovalService(deps: ApprovalDeps) {
+  const { db, clock, secrets, baseUrl } = deps;
   async function get(caller: Caller, id: string): Promise<ApprovalRow> {
     return found(await store.findApproval(db, caller, pathId('approval', id)));
-  }
-
-  async function checkData(approval: ApprovalRow, data: unknown): Promise<void> {
-    requireJsonSize('data', data, answerBytesMax);
-    const automation = { appId: approval.appId, id: approval.automationId };
-    await requireShape(expressions, automation, approval.form, 'data', data);
-  }
-
-  /**
-   * Records the answer: the run's `signal_received` entry, the closed approval, its event, and the job that continues the
-   * run, in one transaction. `findAgain` reads the approval once its run is locked, so that the rights of this moment count.
-   */
-  async function record(
-    approval: ApprovalRow,
-    data: unknown,
-    by: string,
-    findAgain: (tx: Db) => Promise<ApprovalRow | undefined>,
-  ): Promise<ApprovalRow> {
-    await checkData(approval, data);
-    return db.begin(async (tx) => {
-      const run = found(await runStore.lockRun(tx, approval.appId, approval.runId));
-      const row = found(await findAgain(tx));
-      const at = clock.now();
-      requireWaiting(row, at);
-      const id = formatId('approval', row.id);
-      const ok = typeof data === 'object' && data !== null && 'ok' in data ? data.ok === true : true;
-      const answer = { approval: id, ok, data: data ?? null, by, at: at.toISOString() };
-      const written = await runStore.appendEntries(tx, {
-        run,
-        automation: formatId('automation', run.automationId),
-        expected: run.sequence,
-        entries: [
-          {
-            type: 'signal_received',
-            nodeId: row.nodeId,
-            commandId: row.commandId,
-            record: {
-              payload: { name: row.nodeId, payload: answer },
-              metadata: { approval: id },
-              timestamp: at.toISOString(),
-            },
-          },
-        ],
-        status: run.status,
-        waiting: run.waiting,
-        waitingFor: run.waitingFor,
-        wakeAt: run.wakeAt,
-        wakeTimer: run.wakeTimer,
-        now: at,
-      });
-      if (!written) throw new AppError('conflict', 'The run has ended.');
-      await store.setAnswer(tx, row, { data, by, at });
-      await announceApproval(tx, run, row.id, 'approval.answered', { answered_by: by, node_id: row.nodeId });
-      await runStore.queueAdvance(tx, run);
-      return found(await store.lockApproval(tx, row.appId, row.id));
-    });
   }
 
   async function getLinked(token: string): Promise<{ link: LinkRow; approval: ApprovalRow }> {
@@ -110,7 +54,9 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
       const approval = await get(caller, id);
       requirePerson(credential, 'A personal token cannot answer an approval. Sign in to answer.');
       requireWaiting(approval, clock.now());
-      return record(approval, data, nameAnswerer(caller), (tx) => store.findApproval(tx, caller, approval.id, true));
+      return record(deps, approval, data, nameAnswerer(caller), (tx) =>
+        store.findApproval(tx, caller, approval.id, true),
+      );
     },
 
     /** Creates a link by which its holder answers once. */
@@ -138,10 +84,63 @@ export function createApprovalService({ db, clock, secrets, expressions, baseUrl
       const { link, approval } = await getLinked(token);
       requireWaiting(approval, clock.now());
       const by = `holder of the link sent to ${link.sentTo}`;
-      const row = await record(approval, data, by, (tx) => store.lockApproval(tx, link.appId, link.approvalId));
+      const row = await record(deps, approval, data, by, (tx) => store.lockApproval(tx, link.appId, link.approvalId));
       return { link, approval: row };
     },
   };
+}
+
+/**
+ * Records the answer: the run's `signal_received` entry, the closed approval, its event, and the job that continues the
+ * run, in one transaction. `findAgain` reads the approval once its run is locked, so that the rights of this moment count.
+ */
+async function record(
+  { db, clock, expressions }: ApprovalDeps,
+  approval: ApprovalRow,
+  data: unknown,
+  by: string,
+  findAgain: (tx: Db) => Promise<ApprovalRow | undefined>,
+): Promise<ApprovalRow> {
+  requireJsonSize('data', data, limits.approvalAnswerBytesMax);
+  const automation = { appId: approval.appId, id: approval.automationId };
+  await requireShape(expressions, automation, approval.form, 'data', data);
+  return db.begin(async (tx) => {
+    const run = found(await runStore.lockRun(tx, approval.appId, approval.runId));
+    const row = found(await findAgain(tx));
+    const at = clock.now();
+    requireWaiting(row, at);
+    const id = formatId('approval', row.id);
+    const ok = typeof data === 'object' && data !== null && 'ok' in data ? data.ok === true : true;
+    const answer = { approval: id, ok, data: data ?? null, by, at: at.toISOString() };
+    const written = await runStore.appendEntries(tx, {
+      run,
+      automation: formatId('automation', run.automationId),
+      expected: run.sequence,
+      entries: [
+        {
+          type: 'signal_received',
+          nodeId: row.nodeId,
+          commandId: row.commandId,
+          record: {
+            payload: { name: row.nodeId, payload: answer },
+            metadata: { approval: id },
+            timestamp: at.toISOString(),
+          },
+        },
+      ],
+      status: run.status,
+      waiting: run.waiting,
+      waitingFor: run.waitingFor,
+      wakeAt: run.wakeAt,
+      wakeTimer: run.wakeTimer,
+      now: at,
+    });
+    if (!written) throw new AppError('conflict', 'The run has ended.');
+    await store.setAnswer(tx, row, { data, by, at });
+    await announceApproval(tx, run, row.id, 'approval.answered', { answered_by: by, node_id: row.nodeId });
+    await runStore.queueAdvance(tx, run);
+    return found(await store.lockApproval(tx, row.appId, row.id));
+  });
 }
 
 function requireWaiting(approval: ApprovalRow, now: Date): void {

@@ -22,50 +22,19 @@ import { applyInput, blank, requireJournalForTurns, toJson, valuesOf } from './v
 
 type ChangeDeps = { db: Database; clock: Clock; ledger: Ledger; expressions: Expressions };
 
-/** Creates, changes, activates and deletes automations. */
-export function createDefinitionChanges({ db, clock, ledger, expressions }: ChangeDeps) {
-  /** Writes the graph as a new version with the rights of the caller, unless it equals the current one. */
-  async function writeGraph(
-    tx: Db,
-    { scopes }: Caller,
-    row: AutomationValues,
-    workflow: unknown,
-    present: Pick<FullAutomation, 'workflow' | 'graphScopes'>,
-  ): Promise<void> {
-    if (workflow === undefined) return;
-    row.program = isProgram(workflow);
-    if (workflow === null) {
-      row.graphVersion = null;
-      return;
-    }
-    const isSame = row.graphVersion !== null && JSON.stringify(workflow) === JSON.stringify(present.workflow);
-    // Rights come from the writer, so a writer with more of them writes the same graph as another version.
-    if (isSame && coversScopes(present.graphScopes ?? undefined, scopes)) return;
-    row.graphVersion = await store.nextGraphVersion(tx, row);
-    await store.insertGraph(tx, row, row.graphVersion, workflow, scopes);
-  }
+export type DefinitionChanges = {
+  create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation>;
+  update(caller: Caller, name: string, input: Static<typeof automationUpdateSchema>): Promise<FullAutomation>;
+  remove(caller: Caller, name: string): Promise<void>;
+  activate(caller: Caller, name: string): Promise<FullAutomation>;
+  /** Stops new runs; active runs continue. */
+  pause(caller: Caller, name: string): Promise<FullAutomation>;
+};
 
-  async function changeStatus(caller: Caller, name: string, status: 'running' | 'paused'): Promise<FullAutomation> {
-    const { id } = await getAutomation(db, caller, name);
-    await db.begin(async (tx) => {
-      const row = found(await store.findAutomation(tx, caller, { id }, true));
-      const reason = pausedReason(row);
-      if (status === 'running' && reason !== undefined)
-        throw new AppError('invalid_parameters', reason, {
-          fields: [{ field: `run_as_${row.identityGone}`, message: 'was deleted' }],
-        });
-      if (status === 'running') await requireGraphScopes(tx, caller, row);
-      const values = valuesOf(row);
-      const tick =
-        status === 'running' && row.schedule !== null ? nextTick(row.schedule, row.timezone, clock.now()) : undefined;
-      const kept = status === 'running' && row.status === 'running' ? row.nextTickAt : undefined;
-      await store.updateAutomation(tx, { ...values, status, nextTickAt: kept ?? tick ?? null });
-    });
-    return getAutomation(db, caller, name);
-  }
-
+export function createDefinitionChanges(deps: ChangeDeps): DefinitionChanges {
+  const { db, clock, ledger, expressions } = deps;
   return {
-    async create(caller: Caller, input: Static<typeof automationCreateSchema>): Promise<FullAutomation> {
+    async create(caller, input) {
       const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
       if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');
       const individual = named.team ?? named.user;
@@ -100,7 +69,7 @@ export function createDefinitionChanges({ db, clock, ledger, expressions }: Chan
       return getAutomation(db, caller, formatId('automation', row.id));
     },
 
-    async update(caller: Caller, name: string, input: Static<typeof automationUpdateSchema>): Promise<FullAutomation> {
+    async update(caller, name, input) {
       const { id } = await getAutomation(db, caller, name);
       await checkParts(expressions, caller, input);
       await uniqueKey(() =>
@@ -124,16 +93,60 @@ export function createDefinitionChanges({ db, clock, ledger, expressions }: Chan
       return found(await store.findAutomation(db, caller, { id }));
     },
 
-    async remove(caller: Caller, name: string): Promise<void> {
+    async remove(caller, name) {
       const { id } = await getAutomation(db, caller, name);
       await ledger.noteDeletion(caller, { kind: 'automation', id });
       found(await store.deleteAutomation(db, caller, id));
     },
 
-    activate: (caller: Caller, name: string) => changeStatus(caller, name, 'running'),
-    /** Stops new runs; active runs continue. */
-    pause: (caller: Caller, name: string) => changeStatus(caller, name, 'paused'),
+    activate: (caller, name) => changeStatus(deps, caller, name, 'running'),
+    pause: (caller, name) => changeStatus(deps, caller, name, 'paused'),
   };
+}
+
+/** Writes the graph as a new version with the rights of the caller, unless it equals the current one. */
+async function writeGraph(
+  tx: Db,
+  { scopes }: Caller,
+  row: AutomationValues,
+  workflow: unknown,
+  present: Pick<FullAutomation, 'workflow' | 'graphScopes'>,
+): Promise<void> {
+  if (workflow === undefined) return;
+  row.program = isProgram(workflow);
+  if (workflow === null) {
+    row.graphVersion = null;
+    return;
+  }
+  const isSame = row.graphVersion !== null && JSON.stringify(workflow) === JSON.stringify(present.workflow);
+  // Rights come from the writer, so a writer with more of them writes the same graph as another version.
+  if (isSame && coversScopes(present.graphScopes ?? undefined, scopes)) return;
+  row.graphVersion = await store.nextGraphVersion(tx, row);
+  await store.insertGraph(tx, row, row.graphVersion, workflow, scopes);
+}
+
+async function changeStatus(
+  { db, clock }: ChangeDeps,
+  caller: Caller,
+  name: string,
+  status: 'running' | 'paused',
+): Promise<FullAutomation> {
+  const { id } = await getAutomation(db, caller, name);
+  await db.begin(async (tx) => {
+    const row = found(await store.findAutomation(tx, caller, { id }, true));
+    const reason = pausedReason(row);
+    if (status === 'running' && reason !== undefined)
+      throw new AppError('invalid_parameters', reason, {
+        fields: [{ field: `run_as_${row.identityGone}`, message: 'was deleted' }],
+      });
+    if (status === 'running') await requireGraphScopes(tx, caller, row);
+    const values = valuesOf(row);
+    const tick =
+      status === 'running' && row.schedule !== null ? nextTick(row.schedule, row.timezone, clock.now()) : undefined;
+    const kept = status === 'running' && row.status === 'running' ? row.nextTickAt : undefined;
+    await store.updateAutomation(tx, { ...values, status, nextTickAt: kept ?? tick ?? null });
+  });
+  return getAutomation(db, caller, name);
 }
 
 /** Why an automation cannot be activated; undefined if it can. */

@@ -6,37 +6,46 @@ import { found, invalidField } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import { ExpressionError, type Expressions } from '../engine/expressions.ts';
-import { createAppSecrets } from './app-secrets.ts';
-import { createDefinitionChanges } from './change.ts';
+import { type AppSecrets, createAppSecrets } from './app-secrets.ts';
+import { createDefinitionChanges, type DefinitionChanges } from './change.ts';
 import { getAutomation, getDefinition } from './find.ts';
 import type { FileProblem } from './source-file.ts';
 import * as store from './store.ts';
 
 type AutomationDeps = { db: Database; clock: Clock; secrets: Secrets; ledger: Ledger; expressions: Expressions };
 
-export type AutomationService = ReturnType<typeof createAutomationService>;
-
 /** Definitions of automations, and the app's secrets. Runs are in runs/service.ts. */
-export function createAutomationService(deps: AutomationDeps) {
+export type AutomationService = DefinitionChanges &
+  AppSecrets & {
+    get(caller: Caller, name: string): Promise<store.FullAutomation>;
+    list(caller: Caller, filter: store.AutomationFilter, page: PageRequest): Promise<[store.FullAutomation[], number]>;
+    /** The automations that the caller may invoke now. */
+    listInvocable(caller: Caller, page: PageRequest): Promise<[store.AutomationRow[], number]>;
+    listVersions(caller: Caller, automation: string, page: PageRequest): Promise<[store.GraphRow[], number]>;
+    getVersion(caller: Caller, automation: string, version: string): Promise<store.GraphRow>;
+    /** Problems of an automation's text. */
+    checkFile(caller: Caller, text: string): Promise<FileProblem[]>;
+  };
+
+export function createAutomationService(deps: AutomationDeps): AutomationService {
   const { db, expressions } = deps;
 
   return {
     ...createDefinitionChanges(deps),
     ...createAppSecrets(deps),
 
-    get: (caller: Caller, name: string) => getAutomation(db, caller, name),
+    get: (caller, name) => getAutomation(db, caller, name),
 
-    async listVersions(caller: Caller, automation: string, page: PageRequest) {
+    async listVersions(caller, automation, page) {
       return store.listGraphs(db, await getDefinition(db, caller, automation), page);
     },
 
-    async getVersion(caller: Caller, automation: string, version: string) {
+    async getVersion(caller, automation, version) {
       const definition = await getDefinition(db, caller, automation);
       return found(/^[1-9]\d{0,8}$/.test(version) && (await store.findGraphVersion(db, definition, Number(version))));
     },
 
-    /** Problems of an automation's text. */
-    async checkFile({ appId }: Caller, text: string): Promise<FileProblem[]> {
+    async checkFile({ appId }, text) {
       try {
         return await expressions.checkFile(appId, text);
       } catch (error) {
@@ -45,9 +54,7 @@ export function createAutomationService(deps: AutomationDeps) {
       }
     },
 
-    listInvocable: (caller: Caller, page: PageRequest) => store.listInvocable(db, caller, page),
-
-    list: (caller: Caller, filter: store.AutomationFilter, page: PageRequest) =>
-      store.listAutomations(db, caller, filter, page),
+    listInvocable: (caller, page) => store.listInvocable(db, caller, page),
+    list: (caller, filter, page) => store.listAutomations(db, caller, filter, page),
   };
 }

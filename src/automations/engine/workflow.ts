@@ -1,6 +1,7 @@
 import type { Database, Db } from '../../db/database.ts';
 import { runForEveryApp } from '../../db/fences.ts';
 import type { Tasks } from '../../domain.ts';
+import type { JobContext } from '../../jobs/task.ts';
 import { taskNames } from '../../jobs/task-names.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -41,9 +42,10 @@ type WorkflowDeps = {
   findChildEnd: AdvanceDeps['findChildEnd'];
 };
 
-/** Work that outlives requests: jobs by their stored name, and checks on a timer. */
-export type AutomationWorkflow = {
-  tasks: Tasks;
+type RunKey = { appId: string; runId: string };
+
+/** Checks on a timer. */
+type Ticker = {
   /** Starts checking for due runs and schedules. */
   startTicking(): void;
   stopTicking(): Promise<void>;
@@ -52,6 +54,9 @@ export type AutomationWorkflow = {
   /** Resolves once the due runs are awake; undefined if none are being woken. */
   waking(): Promise<void> | undefined;
 };
+
+/** Work that outlives requests: jobs by their stored name, and checks on a timer. */
+export type AutomationWorkflow = Ticker & { tasks: Tasks };
 
 /** The pause between two checks, unless a run is due earlier. */
 const tickMs = 1_000;
@@ -72,45 +77,72 @@ const keptOutputMs = 24 * 3_600_000;
 const advanceRun: typeof AdvanceRun = async (...run) => (await import('./advance.ts')).advanceRun(...run);
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
-  const { db, clock, log } = deps;
+  const { db, clock, log, environment } = deps;
   const advanceDeps: AdvanceDeps = {
     db,
     clock,
     log,
-    claims: new WorkClaims(deps.session, deps.environment.worker),
+    claims: new WorkClaims(deps.session, environment.worker),
     watch: new RunWatch(db, log),
     expressions: deps.expressions,
     treeBudget: deps.treeBudget,
-    environment: deps.environment,
+    environment,
     loadGraph: deps.loadGraph,
     advanceProgram: deps.advanceProgram,
     secrets: deps.secrets,
     servicesFor: deps.servicesFor,
     findChildEnd: deps.findChildEnd,
   };
+  return {
+    tasks: {
+      [taskNames.advanceRun]: (payload, context) => advanceOne(advanceDeps, payload as RunKey, context),
+      [taskNames.advanceRuns]: (payload, { signal }) =>
+        advanceTogether(advanceDeps, (payload as { runs: RunKey[] }).runs, signal),
+      async [taskNames.dispatchEvent](payload) {
+        await dispatchEvent(deps, payload as { appId: string; eventId: string });
+      },
+      async [taskNames.matchEvent](payload, { waitOutside }) {
+        await matchAlone(deps, payload as Match, waitOutside);
+      },
+    },
+    ...createTicker(deps),
+  };
+}
 
-  /**
-   * Wakes due runs. More than one batch is a flood, which is woken on separate connections; otherwise, the runs woken
-   * first would delay the rest.
-   */
-  async function wakeRuns(): Promise<number> {
-    const wakeBatch = (connection: Db, order?: WakeOrder) =>
-      wakeDueRuns(connection, clock.now(), wakeBatchCount, advanceDeps.environment, order);
-    const first = await wakeBatch(db);
-    if (first < wakeBatchCount) return first;
-    const wakeRest = async (order: WakeOrder) => {
-      const connection = await db.reserve();
-      try {
-        while ((await wakeBatch(connection, order)) === wakeBatchCount);
-      } finally {
-        connection.release();
-      }
-    };
-    await Promise.all([wakeRest('longest due first'), wakeRest('longest due last')]);
-    return first;
+async function advanceOne(deps: AdvanceDeps, key: RunKey, context: JobContext): Promise<void> {
+  const { signal, attempt, isLastAttempt, waitOutside } = context;
+  try {
+    await advanceRun(deps, key, signal, waitOutside);
+  } catch (error) {
+    if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isTemporaryError(error)))) throw error;
+    deps.log.error({ err: error, run: key.runId, attempt }, 'A run failed for the last time');
+    await giveUpRun(deps, key);
   }
+}
 
+/** Advances runs that were woken together. A run that cannot be advanced gets its own job with retries. */
+async function advanceTogether(deps: AdvanceDeps, runs: readonly RunKey[], signal: AbortSignal): Promise<void> {
+  const left = [...runs];
+  const work = async () => {
+    for (let key = left.shift(); key; key = left.shift())
+      try {
+        await advanceRun(deps, key, signal);
+      } catch (error) {
+        // If this throws, the whole job is released; finished work stays.
+        if (signal.aborted) throw error;
+        deps.log.error({ err: error, run: key.runId }, 'Could not advance a woken run');
+        await runStore.queueAdvance(deps.db, { appId: key.appId, id: key.runId });
+      }
+  };
+  await Promise.all(Array.from({ length: lanes }, work));
+}
+
+function createTicker(deps: WorkflowDeps): Ticker {
+  const { db, clock, log } = deps;
   let waking: Promise<void> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let ticking: Promise<void> = Promise.resolve();
+  let ticks = 0;
 
   /** Wakes all due runs before this process advances any of a flood; otherwise, the last ones would be late. */
   async function wakeFirst(): Promise<number> {
@@ -122,7 +154,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     const patience = setTimeout(end, wakingMsMax).unref();
     waking = promise;
     try {
-      return await wakeRuns();
+      return await wakeRuns(deps);
     } finally {
       clearTimeout(patience);
       end();
@@ -142,10 +174,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
     return Math.min(tickMs, Math.max(tickMinMs, wakeAt.getTime() - clock.now().getTime()));
   }
 
-  let timer: NodeJS.Timeout | undefined;
-  let ticking: Promise<void> = Promise.resolve();
-  let ticks = 0;
-  const look = async (): Promise<number> => {
+  async function look(): Promise<number> {
     try {
       const pauseMs = await runForEveryApp(tick);
       if (++ticks % sweepEveryTicks === 0) {
@@ -157,55 +186,17 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       log.error({ err: error }, 'Could not check for due runs');
       return tickMs;
     }
-  };
-  const schedule = (pauseMs: number): void => {
+  }
+
+  function schedule(pauseMs: number): void {
     timer = setTimeout(() => {
       ticking = look().then((nextMs) => {
         if (timer !== undefined) schedule(nextMs);
       });
-    }, pauseMs);
-    timer.unref();
-  };
+    }, pauseMs).unref();
+  }
 
   return {
-    tasks: {
-      async [taskNames.advanceRun](payload, { signal, attempt, isLastAttempt, waitOutside }) {
-        const key = payload as { appId: string; runId: string };
-        try {
-          await advanceRun(advanceDeps, key, signal, waitOutside);
-        } catch (error) {
-          if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isTemporaryError(error))))
-            throw error;
-          log.error({ err: error, run: key.runId, attempt }, 'A run failed for the last time');
-          await giveUpRun(advanceDeps, key);
-        }
-      },
-      /** Advances runs that were woken together. A run that cannot be advanced gets its own job with retries. */
-      async [taskNames.advanceRuns](payload, { signal }) {
-        const { runs } = payload as { runs: { appId: string; runId: string }[] };
-        const advance = async (key: { appId: string; runId: string }) => {
-          try {
-            await advanceRun(advanceDeps, key, signal);
-          } catch (error) {
-            // If this throws, the whole job is released; finished work stays.
-            if (signal.aborted) throw error;
-            log.error({ err: error, run: key.runId }, 'Could not advance a woken run');
-            await runStore.queueAdvance(db, { appId: key.appId, id: key.runId });
-          }
-        };
-        const left = [...runs];
-        const work = async () => {
-          for (let key = left.shift(); key; key = left.shift()) await advance(key);
-        };
-        await Promise.all(Array.from({ length: lanes }, work));
-      },
-      async [taskNames.dispatchEvent](payload) {
-        await dispatchEvent(deps, payload as { appId: string; eventId: string });
-      },
-      async [taskNames.matchEvent](payload, { waitOutside }) {
-        await matchAlone(deps, payload as Match, waitOutside);
-      },
-    },
     tick,
     waking: () => waking,
     startTicking: () => schedule(tickMs),
@@ -215,6 +206,27 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
       await ticking;
     },
   };
+}
+
+/**
+ * Wakes due runs. More than one batch is a flood, which is woken on separate connections; otherwise, the runs woken
+ * first would delay the rest.
+ */
+async function wakeRuns({ db, clock, environment }: WorkflowDeps): Promise<number> {
+  const wakeBatch = (connection: Db, order?: WakeOrder) =>
+    wakeDueRuns(connection, clock.now(), wakeBatchCount, environment, order);
+  const first = await wakeBatch(db);
+  if (first < wakeBatchCount) return first;
+  const wakeRest = async (order: WakeOrder) => {
+    const connection = await db.reserve();
+    try {
+      while ((await wakeBatch(connection, order)) === wakeBatchCount);
+    } finally {
+      connection.release();
+    }
+  };
+  await Promise.all([wakeRest('longest due first'), wakeRest('longest due last')]);
+  return first;
 }
 
 const graphsKeptMax = 1_000;

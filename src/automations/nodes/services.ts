@@ -69,102 +69,108 @@ const attachmentBytesMax = 20 * 1024 * 1024;
 
 /** The services of nodes, bound to the identity that a run acts as. */
 export function createNodeServices(deps: NodeServiceDeps) {
-  const { db, runs, domains } = deps;
+  return {
+    servicesFor: (run: WorkRow) => servicesFor(deps, run),
+    findChildEnd: (run: WorkRow, child: Child) => findChildEnd(deps, run, child),
+  };
+}
 
-  async function servicesFor(run: WorkRow): Promise<NodeServices<Db>> {
-    const caller = await loadRunCaller(db, run);
-    const cause: EventCause = { treeId: runStore.treeOf(run), depth: run.eventDepth + 1 };
-    const caused = async <Written>(tx: Db, commit: (tx: Db) => Promise<Written>): Promise<Written> => {
-      await setEventCause(tx, cause);
-      return commit(tx);
-    };
-    return {
-      async kvGet(tx, { user, key }) {
-        try {
-          return await domains.kv.get(tx, caller, key, user);
-        } catch (error) {
-          if (caller.kind !== 'agent' && isNotFound(error)) return null;
-          throw error;
-        }
-      },
-      kvSet: (tx, { user, key, value }) =>
-        domains.kv.put(tx, caller, key, { value, ...(user === undefined ? {} : { user }) }),
-      async kvDelete(tx, { user, key }) {
-        try {
-          await domains.kv.delete(tx, caller, key, user);
-        } catch (error) {
-          if (caller.kind === 'agent' || !isNotFound(error)) throw error;
-        }
-        return null;
-      },
-      async prepareFile(body) {
-        const { commit, discard } = await domains.files.prepare(caller, body);
-        const write = async (tx: Db) => {
-          const file = await caused(tx, commit);
-          const id = parseId('file', file.id);
-          if (id !== undefined) await insertMadeFile(tx, { appId: run.appId, id }, run.id);
-          return { output: file };
-        };
-        return { commit: write, discard };
-      },
-      async emitEvent(tx, { name, payload }) {
-        const { appId, sandboxId } = run;
-        const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
-        const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, ...cause }, true);
-        return id === undefined ? '' : formatId('event', id);
-      },
-      async prepareRun(input, childKey) {
-        const { commit } = await runs.prepareChild(caller, run, input, childKey);
-        return { commit: async (tx) => ({ child: await commit(tx) }), discard: async () => {} };
-      },
-      async prepareExtraction(body, signal) {
-        const { commit, discard } = await domains.extractions.prepare(caller, body, signal);
-        return { commit: async (tx) => ({ child: { kind: 'extraction', id: await caused(tx, commit) } }), discard };
-      },
-      async prepareIngestion(source, body) {
-        const { ingest } = domains.knowledge;
-        const commit = async (tx: Db) => {
-          const { id } = await caused(tx, () => ingest(tx, caller, source, body));
-          return { child: { kind: 'ingestion' as const, id } };
-        };
-        return { commit, discard: async () => {} };
-      },
-      search: (source, body) => domains.knowledge.search(caller, source, body),
-      fetch: (request) => domains.fetch({ ...request, lane: run.appId }),
-      describeTools: (tools) => Promise.all(tools.map((tool) => describeTool(deps, caller, tool))),
-      checkArguments: (schema, value) => deps.expressions.checkSchema(run.appId, schema, value, run.automationId),
-      callOperation: (name, given, of) => domains.operations.call(caller, name, given, of),
-      async readAttachments(files) {
-        const attachments: Attachment[] = [];
-        let left = attachmentBytesMax;
-        for (const file of files) {
-          const attachment = await domains.files.readAttachment(caller, file, left);
-          left -= Buffer.byteLength(attachment.base64, 'base64');
-          attachments.push(attachment);
-        }
-        return attachments;
-      },
-      generate: (attempt, input) => generateForRun(deps, run, attempt, input),
-    };
+async function servicesFor(deps: NodeServiceDeps, run: WorkRow): Promise<NodeServices<Db>> {
+  const { runs, domains } = deps;
+  const caller = await loadRunCaller(deps.db, run);
+  const cause: EventCause = { treeId: runStore.treeOf(run), depth: run.eventDepth + 1 };
+  const caused = async <Written>(tx: Db, commit: (tx: Db) => Promise<Written>): Promise<Written> => {
+    await setEventCause(tx, cause);
+    return commit(tx);
+  };
+  return {
+    async kvGet(tx, { user, key }) {
+      try {
+        return await domains.kv.get(tx, caller, key, user);
+      } catch (error) {
+        if (caller.kind !== 'agent' && isNotFound(error)) return null;
+        throw error;
+      }
+    },
+    kvSet: (tx, { user, key, value }) =>
+      domains.kv.put(tx, caller, key, { value, ...(user === undefined ? {} : { user }) }),
+    async kvDelete(tx, { user, key }) {
+      try {
+        await domains.kv.delete(tx, caller, key, user);
+      } catch (error) {
+        if (caller.kind === 'agent' || !isNotFound(error)) throw error;
+      }
+      return null;
+    },
+    async prepareFile(body) {
+      const { commit, discard } = await domains.files.prepare(caller, body);
+      const write = async (tx: Db) => {
+        const file = await caused(tx, commit);
+        const id = parseId('file', file.id);
+        if (id !== undefined) await insertMadeFile(tx, { appId: run.appId, id }, run.id);
+        return { output: file };
+      };
+      return { commit: write, discard };
+    },
+    async emitEvent(tx, { name, payload }) {
+      const { appId, sandboxId } = run;
+      const owner = { orgId: run.orgId, teamId: run.teamId, userId: run.userId, agentId: null };
+      const id = await emitEvent(tx, { appId, sandboxId, name, payload, owner, ...cause }, true);
+      return id === undefined ? '' : formatId('event', id);
+    },
+    async prepareRun(input, childKey) {
+      const { commit } = await runs.prepareChild(caller, run, input, childKey);
+      return { commit: async (tx) => ({ child: await commit(tx) }), discard: async () => {} };
+    },
+    async prepareExtraction(body, signal) {
+      const { commit, discard } = await domains.extractions.prepare(caller, body, signal);
+      return { commit: async (tx) => ({ child: { kind: 'extraction', id: await caused(tx, commit) } }), discard };
+    },
+    async prepareIngestion(source, body) {
+      const { ingest } = domains.knowledge;
+      const commit = async (tx: Db) => {
+        const { id } = await caused(tx, () => ingest(tx, caller, source, body));
+        return { child: { kind: 'ingestion' as const, id } };
+      };
+      return { commit, discard: async () => {} };
+    },
+    search: (source, body) => domains.knowledge.search(caller, source, body),
+    fetch: (request) => domains.fetch({ ...request, lane: run.appId }),
+    describeTools: (tools) => Promise.all(tools.map((tool) => describeTool(deps, caller, tool))),
+    checkArguments: (schema, value) => deps.expressions.checkSchema(run.appId, schema, value, run.automationId),
+    callOperation: (name, given, of) => domains.operations.call(caller, name, given, of),
+    async readAttachments(files) {
+      const attachments: Attachment[] = [];
+      let left = attachmentBytesMax;
+      for (const file of files) {
+        const attachment = await domains.files.readAttachment(caller, file, left);
+        left -= Buffer.byteLength(attachment.base64, 'base64');
+        attachments.push(attachment);
+      }
+      return attachments;
+    },
+    generate: (attempt, input) => generateForRun(deps, run, attempt, input),
+  };
+}
+
+async function findChildEnd(
+  { db, domains }: NodeServiceDeps,
+  run: WorkRow,
+  child: Child,
+): Promise<ChildEnd | undefined> {
+  if (child.kind === 'run') {
+    const id = parseId('automationRun', child.id);
+    return id === undefined ? gone : runEnd(await runStore.findRun(db, run.appId, id));
   }
-
-  async function findChildEnd(run: WorkRow, child: Child): Promise<ChildEnd | undefined> {
-    if (child.kind === 'run') {
-      const id = parseId('automationRun', child.id);
-      return id === undefined ? gone : runEnd(await runStore.findRun(db, run.appId, id));
-    }
-    const caller = await loadRunCaller(db, run);
-    try {
-      return child.kind === 'extraction'
-        ? await domains.extractions.findEnd(caller, child.id)
-        : await domains.knowledge.findEnd(caller, child.id);
-    } catch (error) {
-      if (isNotFound(error)) return gone;
-      throw error;
-    }
+  const caller = await loadRunCaller(db, run);
+  try {
+    return child.kind === 'extraction'
+      ? await domains.extractions.findEnd(caller, child.id)
+      : await domains.knowledge.findEnd(caller, child.id);
+  } catch (error) {
+    if (isNotFound(error)) return gone;
+    throw error;
   }
-
-  return { servicesFor, findChildEnd };
 }
 
 /** A tool as the model sees it: without the arguments that the graph states. */

@@ -57,54 +57,26 @@ type WakeDeps = {
 };
 type WakeJob = { appId: string; webhookId: string };
 
-export type ProgramWakes = ReturnType<typeof createProgramWakes>;
+/** What a message for a function carries: its claim, until when, and where it is used. */
+type Offer = { claim: string; lease_until: string; url: string };
 
-export function createProgramWakes(deps: WakeDeps) {
-  const { db, clock, secrets, baseUrl, journal, hosts } = deps;
-
-  /** Claims runs for the function of a webhook until none is ready or it has as many as it may have. */
-  async function wakeHost({ appId, webhookId }: WakeJob, signal: AbortSignal): Promise<void> {
-    const full = new Set<string>();
-    const skip = new Set<string>();
-    while (!signal.aborted) {
-      const host = await hosts.find(db, appId, webhookId);
-      if (host === undefined) return;
-      const now = clock.now();
-      const free = programLimits.wokenMax - (await store.countWoken(db, host, host.id, now));
-      if (free <= 0) return;
-      const wanted = { automations: host.automations, full: [...full], skip: [...skip] };
-      const runs = await store.findRunsToWake(db, host, wanted, now, Math.min(free, candidatesCount));
-      if (runs.length === 0) return;
-      for (const { id, automationId } of runs) {
-        if (full.has(automationId)) continue;
-        const outcome = await journal.change({ appId, id, automationId }, (change) => wakeFor(change, host));
-        if (outcome === 'full') full.add(automationId);
-        else skip.add(id);
-      }
-    }
-  }
-
-  /** Claims the run of this change and writes the event that offers it. */
-  async function wakeFor(change: ProgramChange, host: ProgramHost): Promise<'lost' | 'full' | 'woken'> {
-    const { work, row, tx, now } = change;
-    const idle = work.wakes > 0 ? work.wakeEvent : null;
-    const outcome = await claimRun(change, { code_version: unknownVersion, lease_seconds: leaseSeconds, fits: true });
-    if (outcome === 'lost' || outcome === 'full') return outcome;
-    if (idle !== null) await hosts.noteIdle(tx, host, idle, now);
-    const pause = pauseSeconds[Math.min(work.wakes, pauseSeconds.length - 1)] ?? 0;
-    work.wakes += 1;
-    work.wakeAfter = new Date(outcome.leaseUntil.getTime() + pause * 1_000);
-    work.wokenBy = host.id;
-    const payload = {
-      run: formatId('automationRun', row.id),
-      automation: formatId('automation', row.automationId),
-      ...(await store.findNames(tx, row)),
-    };
-    work.wakeEvent = await hosts.wake(tx, host, payload, now);
-    return 'woken';
-  }
-
+export type ProgramWakes = {
+  /** The automations with these ids or lookup keys. Throws 422 unless a program executes the runs of each. */
+  check(caller: Caller, names: readonly string[]): Promise<string[]>;
+  /** Wakes the function of a webhook now for all runs that wait for it. */
+  restart(tx: Db, host: { appId: string; id: string; automations: readonly string[] | null }): Promise<void>;
+  /** What is added to the message that wakes the function; undefined if the claim on the run has ended. */
+  offer(appId: string, eventId: string): Promise<Offer | undefined>;
   /** What a token names. Throws 401 for anything else than a token of this installation. */
+  read(authorization: string | undefined): { appId: string; runId: string; claim: string };
+  /** The run of a token. A claim ends with the webhook whose function got it. */
+  open(authorization: string | undefined): Promise<{ run: runStore.RunRow; claim: string }>;
+  tasks: Tasks;
+};
+
+export function createProgramWakes(deps: WakeDeps): ProgramWakes {
+  const { db, clock, secrets, baseUrl } = deps;
+
   function read(authorization: string | undefined): { appId: string; runId: string; claim: string } {
     if (authorization === undefined)
       throw new AppError('unauthenticated', 'Send the claim as a bearer token: Authorization: Bearer rct_….');
@@ -116,8 +88,7 @@ export function createProgramWakes(deps: WakeDeps) {
   }
 
   return {
-    /** The automations with these ids or lookup keys. Throws 422 unless a program executes the runs of each. */
-    async check(caller: Caller, names: readonly string[]): Promise<string[]> {
+    async check(caller, names) {
       // What is sent to a function lets its receiver execute runs.
       requireScope(caller.scopes, { area: 'automations', reads: false }, { what: 'waking a function for runs' });
       const automations = await listNamed(db, caller, names);
@@ -126,16 +97,14 @@ export function createProgramWakes(deps: WakeDeps) {
       return [...new Set(automations.map(({ id }) => id))];
     },
 
-    /** Wakes the function of a webhook now for all runs that wait for it. */
-    async restart(tx: Db, host: { appId: string; id: string; automations: readonly string[] | null }): Promise<void> {
+    async restart(tx, host) {
       if (host.automations === null) return;
       await store.forgetWakes(tx, host.appId, host.automations);
       const job: WakeJob = { appId: host.appId, webhookId: host.id };
       await addJob(tx, taskNames.wakePrograms, job, { key: `wake/${host.id}` });
     },
 
-    /** What is added to the message that wakes the function; undefined if the claim on the run has ended. */
-    async offer(appId: string, eventId: string) {
+    async offer(appId, eventId) {
       const found = await store.findOffered(db, appId, eventId, clock.now());
       if (found === undefined) return undefined;
       const token = writeSignedIds(secrets, purpose, [appId, found.runId, found.claim]);
@@ -148,8 +117,7 @@ export function createProgramWakes(deps: WakeDeps) {
 
     read,
 
-    /** The run of a token. A claim ends with the webhook whose function got it. */
-    async open(authorization: string | undefined): Promise<{ run: runStore.RunRow; claim: string }> {
+    async open(authorization) {
       const { appId, runId, claim } = read(authorization);
       const [run, isHosted] = await Promise.all([runStore.findRun(db, appId, runId), store.isHosted(db, appId, runId)]);
       if (run === undefined) throw new AppError('invalid_credentials', 'The claim is not valid.');
@@ -158,11 +126,61 @@ export function createProgramWakes(deps: WakeDeps) {
     },
 
     tasks: {
-      [taskNames.wakePrograms]: (payload, { signal }) => wakeHost(payload as WakeJob, signal),
+      [taskNames.wakePrograms]: (payload, { signal }) => wakeHost(deps, payload as WakeJob, signal),
       [taskNames.wakeIdlePrograms]: async () => {
         for (const job of await store.listIdleHosts(db, clock.now()))
           await addJob(db, taskNames.wakePrograms, job, { key: `wake/${job.webhookId}` });
       },
-    } satisfies Tasks,
+    },
   };
+}
+
+/** Claims runs for the function of a webhook until none is ready or it has as many as it may have. */
+async function wakeHost(
+  { db, clock, journal, hosts }: WakeDeps,
+  { appId, webhookId }: WakeJob,
+  signal: AbortSignal,
+): Promise<void> {
+  const full = new Set<string>();
+  const skip = new Set<string>();
+  while (!signal.aborted) {
+    const host = await hosts.find(db, appId, webhookId);
+    if (host === undefined) return;
+    const now = clock.now();
+    const free = programLimits.wokenMax - (await store.countWoken(db, host, host.id, now));
+    if (free <= 0) return;
+    const wanted = { automations: host.automations, full: [...full], skip: [...skip] };
+    const runs = await store.findRunsToWake(db, host, wanted, now, Math.min(free, candidatesCount));
+    if (runs.length === 0) return;
+    for (const { id, automationId } of runs) {
+      if (full.has(automationId)) continue;
+      const outcome = await journal.change({ appId, id, automationId }, (change) => wakeFor(hosts, change, host));
+      if (outcome === 'full') full.add(automationId);
+      else skip.add(id);
+    }
+  }
+}
+
+/** Claims the run of this change and writes the event that offers it. */
+async function wakeFor(
+  hosts: ProgramHosts,
+  change: ProgramChange,
+  host: ProgramHost,
+): Promise<'lost' | 'full' | 'woken'> {
+  const { work, row, tx, now } = change;
+  const idle = work.wakes > 0 ? work.wakeEvent : null;
+  const outcome = await claimRun(change, { code_version: unknownVersion, lease_seconds: leaseSeconds, fits: true });
+  if (outcome === 'lost' || outcome === 'full') return outcome;
+  if (idle !== null) await hosts.noteIdle(tx, host, idle, now);
+  const pause = pauseSeconds[Math.min(work.wakes, pauseSeconds.length - 1)] ?? 0;
+  work.wakes += 1;
+  work.wakeAfter = new Date(outcome.leaseUntil.getTime() + pause * 1_000);
+  work.wokenBy = host.id;
+  const payload = {
+    run: formatId('automationRun', row.id),
+    automation: formatId('automation', row.automationId),
+    ...(await store.findNames(tx, row)),
+  };
+  work.wakeEvent = await hosts.wake(tx, host, payload, now);
+  return 'woken';
 }

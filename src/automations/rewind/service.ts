@@ -60,7 +60,15 @@ type Kept = {
 const startsShownMax = 1_000;
 
 /** New runs from those that have ended: from their beginning, or from a node with the journal before it. */
-export function createRetries(deps: RetryDeps) {
+export type Retries = {
+  /**
+   * Starts a new run from one that has ended: with the automation's current graph and from the beginning, or with
+   * `from` and the old run's graph, keeping what happened before.
+   */
+  retry(caller: Caller, id: string, input: RetryInput): Promise<RunRow>;
+};
+
+export function createRetries(deps: RetryDeps): Retries {
   const { db, clock } = deps;
 
   /** A new run with the input and the identity of the old one. */
@@ -98,11 +106,7 @@ export function createRetries(deps: RetryDeps) {
   }
 
   return {
-    /**
-     * Starts a new run from one that has ended: with the automation's current graph and from the beginning, or with
-     * `from` and the old run's graph, keeping what happened before.
-     */
-    async retry(caller: Caller, id: string, input: RetryInput): Promise<RunRow> {
+    async retry(caller, id, input) {
       const run = await getRun(db, caller, id);
       checkMembers(input);
       if (!isTerminal(run)) throw wrongState(run, 'cannot be retried before it has ended');

@@ -22,9 +22,15 @@ type ChangeDeps = {
 };
 
 /** What callers tell runs: to end, or what has happened. */
-export function createRunChanges({ db, clock, loadGraph, journal }: ChangeDeps) {
+export type RunChanges = {
+  cancel(caller: Caller, id: string): Promise<runStore.RunRow>;
+  /** Stores a signal for the run, which may already wait for it or do so later. */
+  signal(caller: Caller, id: string, name: string, payload: unknown): Promise<runStore.RunRow>;
+};
+
+export function createRunChanges({ db, clock, loadGraph, journal }: ChangeDeps): RunChanges {
   return {
-    async cancel(caller: Caller, id: string): Promise<runStore.RunRow> {
+    async cancel(caller, id) {
       const run = await getRun(db, caller, id);
       return db.begin(async (tx) => {
         await turns.lockLimit(tx, run.appId, run.automationId);
@@ -34,8 +40,7 @@ export function createRunChanges({ db, clock, loadGraph, journal }: ChangeDeps) 
       });
     },
 
-    /** Stores a signal for the run, which may already wait for it or do so later. */
-    async signal(caller: Caller, id: string, name: string, payload: unknown): Promise<runStore.RunRow> {
+    async signal(caller, id, name, payload) {
       const run = await getRun(db, caller, id);
       requireJsonSize('payload', payload, limits.payloadBytesMax);
       if (run.program) return signalProgram(db, journal, run, { name, payload });

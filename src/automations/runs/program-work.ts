@@ -16,11 +16,24 @@ type ProgramWorkDeps = {
   clock: Clock;
 };
 
+/** An external worker's report on a run. `running` renews its claim. */
+type Report = {
+  status: 'running' | 'completed' | 'failed';
+  result?: unknown;
+  error?: { code: string; message: string } | undefined;
+  claim?: string | undefined;
+};
+
 /** Runs without a graph, which an external worker claims and reports on. */
-export function createProgramWork({ db, clock }: ProgramWorkDeps) {
+export type ProgramWork = {
+  /** Claims the oldest run that waits for an external worker; undefined if there is none. */
+  claim(caller: Caller, name: string, leaseSeconds: number): Promise<runStore.RunRow | undefined>;
+  report(caller: Caller, id: string, report: Report): Promise<runStore.RunRow>;
+};
+
+export function createProgramWork({ db, clock }: ProgramWorkDeps): ProgramWork {
   return {
-    /** Claims the oldest run that waits for an external worker; undefined if there is none. */
-    async claim(caller: Caller, name: string, leaseSeconds: number): Promise<runStore.RunRow | undefined> {
+    async claim(caller, name, leaseSeconds) {
       const { id, graphVersion, appId, maxConcurrentRuns } = await getDefinition(db, caller, name);
       if (graphVersion !== null)
         throw new AppError(
@@ -35,17 +48,7 @@ export function createProgramWork({ db, clock }: ProgramWorkDeps) {
       });
     },
 
-    /** Stores an external worker's report on its claimed run. `running` renews the claim. */
-    async report(
-      caller: Caller,
-      id: string,
-      report: {
-        status: 'running' | 'completed' | 'failed';
-        result?: unknown;
-        error?: { code: string; message: string } | undefined;
-        claim?: string | undefined;
-      },
-    ): Promise<runStore.RunRow> {
+    async report(caller, id, report) {
       const run = await getRun(db, caller, id);
       if (report.status !== 'completed' && report.result !== undefined)
         throw invalidField('result', 'is only for status completed');

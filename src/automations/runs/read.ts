@@ -36,40 +36,61 @@ export async function getRun(db: Db, caller: Caller, id: string): Promise<runSto
 }
 
 /** What callers read of runs: one, lists of them, and their journals. */
-export function createRunReading({ db, clock, secrets }: ReadDeps) {
-  return {
-    get: (caller: Caller, id: string) => getRun(db, caller, id),
+export type RunReading = {
+  get(caller: Caller, id: string): Promise<runStore.RunRow>;
+  /**
+   * Why a pending run has not started; undefined if no limit delays it. It counts the runs of others, so only those who
+   * see the whole app learn it.
+   */
+  pendingFor(caller: Caller, run: runStore.RunRow): Promise<PendingFor | undefined>;
+  /** Checks that the caller may see the run and that it can be streamed. */
+  getStreamable(caller: Caller, id: string): Promise<runStore.RunRow>;
+  /** Returns a run if the caller may read its texts while they are generated. */
+  getOutput(caller: Caller, id: string): Promise<runStore.RunRow>;
+  list(
+    caller: Caller,
+    automation: string,
+    status: string | undefined,
+    page: PageRequest,
+  ): Promise<[runStore.RunRow[], number]>;
+  /** Lists the runs of all visible automations. A filter that names nothing visible matches no run. */
+  listVisible(caller: Caller, query: Static<typeof listVisibleRunsQuery>): Promise<RunPage>;
+  /** A page of a run's journal; undefined for a run without one. */
+  journal(
+    caller: Caller,
+    id: string,
+    limit: number | undefined,
+    after: string | undefined,
+  ): Promise<JournalPage | undefined>;
+};
 
-    /**
-     * Why a pending run has not started; undefined if no limit delays it. It counts the runs of others, so only those who
-     * see the whole app learn it.
-     */
-    async pendingFor(caller: Caller, run: runStore.RunRow): Promise<PendingFor | undefined> {
+export function createRunReading({ db, clock, secrets }: ReadDeps): RunReading {
+  return {
+    get: (caller, id) => getRun(db, caller, id),
+
+    async pendingFor(caller, run) {
       if (run.status !== 'pending' || run.graphVersion === null || !canSeeWholeApp(caller)) return undefined;
       return findPendingFor(db, run, clock.now());
     },
 
-    /** Checks that the caller may see the run and that it can be streamed. */
-    async getStreamable(caller: Caller, id: string): Promise<runStore.RunRow> {
+    async getStreamable(caller, id) {
       const row = await getRun(db, caller, id);
       if (row.type !== 'invoked') throw new AppError('not_found', hasNoStream);
       return row;
     },
 
-    /** Returns a run if the caller may read its texts while they are generated. */
-    async getOutput(caller: Caller, id: string): Promise<runStore.RunRow> {
+    async getOutput(caller, id) {
       const row = await getRun(db, caller, id);
       if (hidesPayloads(caller, row)) throw notFound();
       return row;
     },
 
-    async list(caller: Caller, automation: string, status: string | undefined, page: PageRequest) {
+    async list(caller, automation, status, page) {
       const { id } = await getDefinition(db, caller, automation);
       return listRuns(db, caller, id, status, page);
     },
 
-    /** Lists the runs of all visible automations. A filter that names nothing visible matches no run. */
-    async listVisible(caller: Caller, query: Static<typeof listVisibleRunsQuery>): Promise<RunPage> {
+    async listVisible(caller, query) {
       const count = Math.min(query.limit ?? limits.pageSizeDefault, limits.pageSizeMax);
       const before = query.after_cursor === undefined ? undefined : parseId('automationRun', query.after_cursor);
       if (query.after_cursor !== undefined && before === undefined)
@@ -89,13 +110,7 @@ export function createRunReading({ db, clock, secrets }: ReadDeps) {
       };
     },
 
-    /** A page of a run's journal; undefined for a run without one. */
-    async journal(
-      caller: Caller,
-      id: string,
-      limit: number | undefined,
-      after: string | undefined,
-    ): Promise<JournalPage | undefined> {
+    async journal(caller, id, limit, after) {
       const run = await getRun(db, caller, id);
       if (run.graphVersion === null && run.sequence === 0) return undefined;
       const from = after === undefined ? 0 : readCursor(secrets, run, after);

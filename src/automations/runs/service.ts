@@ -4,11 +4,11 @@ import type { Secrets } from '../../tenancy/secrets.ts';
 import type { Graph } from '../definitions/graph.ts';
 import type { Expressions } from '../engine/expressions.ts';
 import type { ProgramJournal } from '../programs/journal.ts';
-import { createRetries } from '../rewind/service.ts';
-import { createRunChanges } from './change.ts';
-import { createProgramWork } from './program-work.ts';
-import { createRunReading } from './read.ts';
-import { createRunStarts } from './start.ts';
+import { createRetries, type Retries } from '../rewind/service.ts';
+import { createRunChanges, type RunChanges } from './change.ts';
+import { createProgramWork, type ProgramWork } from './program-work.ts';
+import { createRunReading, type RunReading } from './read.ts';
+import { createRunStarts, type RunStarts } from './start.ts';
 import type { RunRow } from './store.ts';
 
 type RunDeps = {
@@ -20,10 +20,10 @@ type RunDeps = {
   journal: ProgramJournal;
 };
 
-export type RunService = ReturnType<typeof createRunService>;
-
 /** All that callers do with runs. */
-export function createRunService(deps: RunDeps) {
+export type RunService = RunReading & RunStarts & RunChanges & Retries & ProgramWork;
+
+export function createRunService(deps: RunDeps): RunService {
   return {
     ...createRunReading(deps),
     ...createRunStarts(deps),

@@ -38,20 +38,6 @@ export type RunStarts = {
 };
 
 export function createRunStarts({ db, clock, expressions }: StartDeps): RunStarts {
-  /** The automation to invoke, if its owner allows the caller. An automation without an owner is open to all. */
-  async function getInvocable(caller: Caller, name: string): Promise<AutomationRow> {
-    const automation = await getDefinition(db, caller, name);
-    if (!canSeeWholeApp(caller) && !(await canSeeAutomation(db, caller, automation.id))) throw notFound();
-    return automation;
-  }
-
-  async function checkInvocation(automation: AutomationRow, payload: unknown): Promise<void> {
-    if (automation.type !== 'invoked')
-      throw new AppError('invalid_parameters', `An automation of type ${automation.type} cannot be invoked.`);
-    requireRunning(automation);
-    await checkPayload(expressions, automation, payload);
-  }
-
   function invokedRun(
     caller: Caller,
     automation: AutomationRow,
@@ -63,13 +49,13 @@ export function createRunStarts({ db, clock, expressions }: StartDeps): RunStart
 
   return {
     async invoke(caller, name, input) {
-      const automation = await getInvocable(caller, name);
+      const automation = await getInvocable(db, caller, name);
       requireInvokeAuth(caller, automation);
       const invocation = readInvocation(caller, automation, input);
       const earlier = invocation && (await findInvocation(db, invocation));
       if (earlier) return getInvokedRun(db, invocation, earlier);
       const payload = input.payload ?? {};
-      await checkInvocation(automation, payload);
+      await checkInvocation(expressions, automation, payload);
       const participants = input.participants ? await readParticipants(db, caller, input.participants) : null;
       const run = invokedRun(caller, automation, { payload, participants });
       if (!invocation && automation.maxPendingRuns === null) return runStore.insertRun(db, run);
@@ -82,16 +68,16 @@ export function createRunStarts({ db, clock, expressions }: StartDeps): RunStart
     },
 
     async describeInvocable(caller, name) {
-      const { name: title, description, inputSchema } = await getInvocable(caller, name);
+      const { name: title, description, inputSchema } = await getInvocable(db, caller, name);
       const parameters = inputSchema ?? { type: 'object', properties: {} };
       return { name: title, description: description ?? title, parameters };
     },
 
     async prepareChild(caller, parent, input, childKey) {
-      const automation = await getInvocable(caller, input.automation);
+      const automation = await getInvocable(db, caller, input.automation);
       requireInvokeAuth(caller, automation);
       const payload = input.payload ?? {};
-      await checkInvocation(automation, payload);
+      await checkInvocation(expressions, automation, payload);
       if (parent.depth + 1 > graphLimits.runDepthMax)
         throw new AppError('conflict', `Runs may start other runs at most ${graphLimits.runDepthMax} levels deep.`);
       const treeId = runStore.treeOf(parent);
@@ -113,6 +99,20 @@ export function createRunStarts({ db, clock, expressions }: StartDeps): RunStart
       return { commit };
     },
   };
+}
+
+/** The automation to invoke, if its owner allows the caller. An automation without an owner is open to all. */
+async function getInvocable(db: Database, caller: Caller, name: string): Promise<AutomationRow> {
+  const automation = await getDefinition(db, caller, name);
+  if (!canSeeWholeApp(caller) && !(await canSeeAutomation(db, caller, automation.id))) throw notFound();
+  return automation;
+}
+
+async function checkInvocation(expressions: Expressions, automation: AutomationRow, payload: unknown): Promise<void> {
+  if (automation.type !== 'invoked')
+    throw new AppError('invalid_parameters', `An automation of type ${automation.type} cannot be invoked.`);
+  requireRunning(automation);
+  await checkPayload(expressions, automation, payload);
 }
 
 /** The agents that an invocation names, whichever alias of the prefix it uses. */

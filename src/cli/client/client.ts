@@ -136,12 +136,6 @@ function createClient(
     }
   }
 
-  async function readResponse<T>(response: Dispatcher.ResponseData): Promise<T> {
-    const text = await response.body.text();
-    if (response.statusCode >= 400) throw readApiError(response.statusCode, text);
-    return (text === '' ? undefined : JSON.parse(text)) as T;
-  }
-
   return {
     target,
     scope,
@@ -169,9 +163,7 @@ function createClient(
     async *events(path, { query, lastEventId } = {}) {
       const resumed = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
       const headers = { ...resumed, accept: 'text/event-stream' };
-      const response = await open('GET', withQuery(path, query), { headers });
-      if (response.statusCode >= 400) throw readApiError(response.statusCode, await response.body.text());
-      yield* readEvents(response.body);
+      yield* readEvents(await bodyOf(await open('GET', withQuery(path, query), { headers })));
     },
 
     async *converse(body, given, cancel) {
@@ -192,11 +184,7 @@ function createClient(
       }
     },
 
-    async readBytes(path) {
-      const response = await open('GET', path, {});
-      if (response.statusCode >= 400) throw readApiError(response.statusCode, await response.body.text());
-      return response.body;
-    },
+    readBytes: async (path) => bodyOf(await open('GET', path, {})),
 
     async download(url: string) {
       const response = await undici()
@@ -204,10 +192,20 @@ function createClient(
         .catch((error: unknown) => {
           throw describeConnectionError(error, new URL(url).origin);
         });
-      if (response.statusCode >= 400) throw readApiError(response.statusCode, await response.body.text());
-      return response.body;
+      return bodyOf(response);
     },
   };
+}
+
+/** The body of a response. Throws ApiError for a status of an error. */
+async function bodyOf({ statusCode, body }: Dispatcher.ResponseData): Promise<Dispatcher.ResponseData['body']> {
+  if (statusCode >= 400) throw readApiError(statusCode, await body.text());
+  return body;
+}
+
+async function readResponse<T>(response: Dispatcher.ResponseData): Promise<T> {
+  const text = await (await bodyOf(response)).text();
+  return (text === '' ? undefined : JSON.parse(text)) as T;
 }
 
 /** No timeout: documents and uploads may take long, the server has its own deadlines, and Ctrl-C ends the wait. */

@@ -97,51 +97,40 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
   const turns = new RequestQueue(bounds);
   const connectTimeoutMs = options.connectTimeoutMs ?? fetchLimits.connectTimeoutMs;
   const userAgent = `Quarry/1.0 (${options.contact === undefined ? 'self-hosted crawler' : `+${options.contact}`})`;
-  let agent: Agent | undefined;
   const guard = { resolve: options.resolve ?? createSystemResolver(), allow, connectTimeoutMs };
   const openConnection = guardedConnections(guard);
-  // A separate agent: the process-wide one may use proxy variables from the environment.
-  const createAgent = () =>
-    new (undici().Agent)({
-      connect: guardedConnector(guard),
-      connections: bounds.ofHostMax,
-      pipelining: 1,
-      allowH2: false,
-      keepAliveTimeout: 4_000,
-      keepAliveMaxTimeout: 10_000,
-      maxHeaderSize: fetchLimits.headerBytesMax,
-    });
+  const isNamed = ({ hostname }: URL) =>
+    allow.allowsHost(hostname) || allow.allowsAddress(hostname.replace(/^\[|\]$/g, ''));
+  const hops = createHops({ guard, userAgent, isNamed, connections: bounds.ofHostMax });
 
   return {
     userAgent,
-    fetch: traced,
-    connect,
     isNamed,
     check: (url) => checkUrl(url, allow),
-    close: async () => agent?.destroy(),
+    close: hops.close,
+
+    async connect(authority, { lane, signal }) {
+      const url = safe(`https://${authority}/`);
+      const endTurn = await turns.take(lane, url.host, signal);
+      try {
+        const socket = await resolveFor(lane, () => openConnection(url.hostname, Number(url.port || 443), signal));
+        return socket.once('close', endTurn);
+      } catch (error) {
+        endTurn();
+        throw asFetchError(error, false);
+      }
+    },
+
+    /** The span names only the host: paths and queries often contain credentials. */
+    fetch(address, wanted = {}) {
+      const method = wanted.method ?? 'GET';
+      return trace(`fetch ${method}`, { kind: 'client', attributes: { 'http.request.method': method } }, () =>
+        follow(address, wanted),
+      );
+    },
   };
 
-  async function connect(authority: string, { lane, signal }: { lane: string; signal: AbortSignal }): Promise<Socket> {
-    const url = safe(`https://${authority}/`);
-    const endTurn = await turns.take(lane, url.host, signal);
-    try {
-      const socket = await resolveFor(lane, () => openConnection(url.hostname, Number(url.port || 443), signal));
-      return socket.once('close', endTurn);
-    } catch (error) {
-      endTurn();
-      throw asFetchError(error, false);
-    }
-  }
-
-  /** The span names only the host: paths and queries often contain credentials. */
-  function traced(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {
-    const method = wanted.method ?? 'GET';
-    return trace(`fetch ${method}`, { kind: 'client', attributes: { 'http.request.method': method } }, () =>
-      follow(address, wanted),
-    );
-  }
-
-  async function follow(address: string, wanted: FetchRequest = {}): Promise<FetchResponse> {
+  async function follow(address: string, wanted: FetchRequest): Promise<FetchResponse> {
     const deadline = new Deadline(wanted.timeoutMs ?? timeouts.fetchMs, wanted.signal);
     let response: RawResponse | undefined;
     try {
@@ -150,7 +139,7 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
       noteAttributes({ 'server.address': url.hostname });
       deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
       for (let redirects = 0; ; redirects++) {
-        response = await deadline.race(resolveFor(wanted.lane ?? '', () => fetchHop(url, hop, deadline)));
+        response = await deadline.race(resolveFor(wanted.lane ?? '', () => hops.request(url, hop, deadline.signal)));
         const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
         noteAttributes({ 'http.response.status_code': response.statusCode });
         const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(target));
@@ -176,37 +165,60 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     if (!checked.ok) throw new FetchError('unsafe_url', `The URL ${checked.problem}`);
     return checked.url;
   }
+}
+
+type HopOptions = {
+  guard: Parameters<typeof guardedConnector>[0];
+  userAgent: string;
+  isNamed(url: URL): boolean;
+  /** To one host. */
+  connections: number;
+};
+
+/** Single requests, which follow no redirect. */
+function createHops({ guard, userAgent, isNamed, connections }: HopOptions) {
+  let agent: Agent | undefined;
+  // A separate agent: the process-wide one may use proxy variables from the environment.
+  const createAgent = () =>
+    new (undici().Agent)({
+      connect: guardedConnector(guard),
+      connections,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: 4_000,
+      keepAliveMaxTimeout: 10_000,
+      maxHeaderSize: fetchLimits.headerBytesMax,
+    });
 
   /** Sent only to hosts that the operator named: to others, the ids would reveal which requests belong together. */
   function traceHeaders(url: URL): Record<string, string> {
     const traceparent = currentTraceparent();
-    if (traceparent === undefined) return {};
-    return isNamed(url) ? { traceparent } : {};
+    return traceparent !== undefined && isNamed(url) ? { traceparent } : {};
   }
 
-  function isNamed({ hostname }: URL): boolean {
-    return allow.allowsHost(hostname) || allow.allowsAddress(hostname.replace(/^\[|\]$/g, ''));
-  }
+  return {
+    close: async () => agent?.destroy(),
 
-  function fetchHop(url: URL, hop: FetchRequest, deadline: Deadline): Promise<RawResponse> {
-    agent ??= createAgent();
-    return undici().request(url.href.replace(/#.*$/s, ''), {
-      dispatcher: agent,
-      method: hop.method ?? 'GET',
-      headers: {
-        'user-agent': userAgent,
-        accept: '*/*',
-        'accept-encoding': acceptEncoding,
-        ...traceHeaders(url),
-        ...lowerCased(hop.headers),
-      },
-      body: hop.body ?? null,
-      signal: deadline.signal,
-      // The deadline already bounds the whole exchange.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
-  }
+    request(url: URL, hop: FetchRequest, signal: AbortSignal): Promise<RawResponse> {
+      agent ??= createAgent();
+      return undici().request(url.href.replace(/#.*$/s, ''), {
+        dispatcher: agent,
+        method: hop.method ?? 'GET',
+        headers: {
+          'user-agent': userAgent,
+          accept: '*/*',
+          'accept-encoding': acceptEncoding,
+          ...traceHeaders(url),
+          ...lowerCased(hop.headers),
+        },
+        body: hop.body ?? null,
+        signal,
+        // The deadline already bounds the whole exchange.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      });
+    },
+  };
 }
 
 const undici = lazyPackage<typeof import('undici')>('undici');

@@ -44,14 +44,14 @@ export class LearningProcess {
   /** The trained words from a position on: their packed vectors, and the average frequency of each word in a chunk. */
   async readWords(from: number, count: number): Promise<{ terms: string[]; frequencies: number[]; vectors: Buffer }> {
     const { value, blobs } = await this.#run('words', undefined, { from, count });
-    return { ...(value as { terms: string[]; frequencies: number[] }), vectors: toBuffer(blobs[0]) };
+    return { ...(value as { terms: string[]; frequencies: number[] }), vectors: blobs[0] ?? Buffer.alloc(0) };
   }
 
   /** The codes of the chunks with ordinals from `from` to before `to`, computed from their postings. */
   async fold(from: number, to: number, postings: AsyncIterable<readonly TermBytes[]>): Promise<Buffer> {
     await this.#run('start-folding', undefined, { from, to });
     await this.#send('fold', postings);
-    return toBuffer((await this.#run('codes')).blobs[0]);
+    return (await this.#run('codes')).blobs[0] ?? Buffer.alloc(0);
   }
 
   close(): Promise<void> {
@@ -76,8 +76,4 @@ export class LearningProcess {
   #run(task: string, bytes: Uint8Array = new Uint8Array(), fields: Record<string, unknown> = {}) {
     return this.#process.run(task, bytes, fields, { signal: this.#signal, deadlineMs: stepDeadlineMs });
   }
-}
-
-function toBuffer(bytes: Uint8Array = new Uint8Array()): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -58,3 +58,14 @@ export function page<T>(request: PageRequest, rows: T[] | AsyncIterable<T>, tota
     has_prev: request.page > 1 && total > 0,
   };
 }
+
+/** The response of a list: the requested page of what `list` finds, with its exact total, and each row as JSON. */
+export async function readPage<Row, T>(
+  query: Static<typeof pageQuerySchema>,
+  list: (request: PageRequest) => Promise<[Row[], number]>,
+  present: (row: Row) => T | Promise<T>,
+): Promise<Page<Awaited<T>>> {
+  const request = pageRequest(query);
+  const [rows, total] = await list(request);
+  return page(request, await Promise.all(rows.map((row) => present(row))), total);
+}

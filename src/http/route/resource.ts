@@ -5,7 +5,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import type { BodyBudget } from '../body/budgets.ts';
 import type { AppCallerKind } from './access.ts';
 import type { IdempotencyMode } from './idempotency-key.ts';
-import { type PageRequest, page, pageOf, pageQuery, pageRequest } from './pages.ts';
+import { type PageRequest, pageOf, pageQuery, readPage } from './pages.ts';
 import { type Api, ref } from './route.ts';
 
 type Callers = readonly AppCallerKind[];
@@ -81,11 +81,12 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
       ...descriptionOf(about.list),
       query: Type.Object({ ...pageQuery, ...list.query?.properties }),
       responses: { 200: pageOf(item) },
-      handler: async ({ caller, query }) => {
-        const request = pageRequest(query);
-        const [rows, total] = await list.run(caller, request, query as Static<Query>);
-        return page(request, await Promise.all(rows.map((row) => present(row, caller))), total);
-      },
+      handler: ({ caller, query }) =>
+        readPage(
+          query,
+          (request) => list.run(caller, request, query as Static<Query>),
+          (row) => present(row, caller),
+        ),
     });
   if (get)
     api.provisioning(get.callers, {

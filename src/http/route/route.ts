@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyContextConfig, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Static, TObject, TSchema } from 'typebox';
 import { preferReplica } from '../../db/database.ts';
 import { defined } from '../../lib/defined.ts';
@@ -250,24 +250,7 @@ export class Api {
         url: path,
         ...(admit === undefined ? {} : { onRequest: async (request: FastifyRequest) => admit(request) }),
         ...(definition.uncheckedQuery ? { validatorCompiler: checkOnlyBody } : {}),
-        config: {
-          access,
-          operationId,
-          budget,
-          ...(method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
-          keyInPath: definition.keyInPath ?? false,
-          keyAsBearer: definition.keyAsBearer ?? false,
-          servesContent: definition.servesContent ?? false,
-          changesRights: definition.changesRights ?? false,
-          ...needOf(access, definition),
-          ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
-          ...defined({
-            challenge: definition.challenge,
-            rawBody: definition.rawBody,
-            rawBodySchema: definition.rawBodySchema,
-            headers: definition.headers,
-          }),
-        },
+        config: routeConfig(access, definition, budget),
         schema: {
           operationId,
           tags: [definition.tag],
@@ -317,6 +300,32 @@ export class Api {
         add(inner);
       });
   }
+}
+
+/** What hooks read of a route. */
+function routeConfig<C, P extends TSchema, Q extends TSchema, B extends TSchema>(
+  access: Access,
+  definition: RouteDefinition<C, P, Q, B>,
+  budget: BodyBudget,
+): FastifyContextConfig {
+  return {
+    access,
+    operationId: definition.operationId,
+    budget,
+    ...(definition.method === 'POST' ? { idempotency: documentedMode(definition) } : {}),
+    keyInPath: definition.keyInPath ?? false,
+    keyAsBearer: definition.keyAsBearer ?? false,
+    servesContent: definition.servesContent ?? false,
+    changesRights: definition.changesRights ?? false,
+    ...needOf(access, definition),
+    ...(access.kind === 'public' || access.kind === 'key' ? {} : { rateGroup: rateGroupOf(definition) }),
+    ...defined({
+      challenge: definition.challenge,
+      rawBody: definition.rawBody,
+      rawBodySchema: definition.rawBodySchema,
+      headers: definition.headers,
+    }),
+  };
 }
 
 /** Retains the long strings of the body while the handler works, even if the connection closes meanwhile. */

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { Database } from '../../db/database.ts';
+import type { Database, Transaction } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { AppError, found } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
@@ -7,7 +7,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, pathId } from '../../tenancy/references.ts';
 import type { Grant } from '../../tenancy/visible.ts';
 import { removeDocument } from '../index/indexing.ts';
-import { lockIndex } from '../index/store.ts';
+import { lockIndex, type SourceKey } from '../index/store.ts';
 import type { PushInput } from '../ingestion/push.ts';
 import type { IngestService } from '../ingestion/service.ts';
 import { type IngestionView, insertPullRemoval } from '../ingestion/store.ts';
@@ -32,23 +32,51 @@ type ShownDocument = { document: DocumentView; grants: Grant[] | undefined };
 
 export function createDocumentService(deps: DocumentDeps) {
   const { db, sources, permissions, ingestions } = deps;
+  const reads = createDocumentReads(deps);
 
-  async function get(caller: Caller, id: string): Promise<DocumentView> {
-    return found(await store.findDocument(db, caller, pathId('document', id)));
-  }
-
-  async function withGrants(caller: Caller, documents: DocumentView[]): Promise<ShownDocument[]> {
-    const grants = await permissions.listGrants(db, caller, documents);
-    return documents.map((document) => ({ document, grants: grants.get(document.id) }));
-  }
-
-  async function show(caller: Caller, id: string): Promise<ShownDocument> {
-    const document = await get(caller, id);
-    return { document, grants: (await permissions.listGrants(db, caller, [document])).get(document.id) };
+  async function getChangeable(caller: Caller, id: string) {
+    const document = await getDocument(db, caller, id);
+    const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
+    return { document, source };
   }
 
   return {
-    show,
+    ...reads,
+
+    /** Changes the readers of a document; undefined lets every reader of its source see it. */
+    async setReaders(
+      caller: Caller,
+      id: string,
+      input: Static<typeof aclChangeSchema> | undefined,
+    ): Promise<ShownDocument> {
+      await permissions.change(caller, id, input);
+      return reads.show(caller, id);
+    },
+
+    /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
+    async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
+      const { document, source } = await getChangeable(caller, id);
+      requireOneContent(input);
+      return ingestions.replaceDocument(caller, source, document, input);
+    },
+
+    async remove(caller: Caller, id: string): Promise<void> {
+      const { document, source } = await getChangeable(caller, id);
+      found(await db.begin((tx) => removeFromSource(tx, { appId: source.appId, sourceId: source.id }, document)));
+    },
+  };
+}
+
+async function getDocument(db: Database, caller: Caller, id: string): Promise<DocumentView> {
+  return found(await store.findDocument(db, caller, pathId('document', id)));
+}
+
+function createDocumentReads({ db, permissions }: DocumentDeps) {
+  return {
+    async show(caller: Caller, id: string): Promise<ShownDocument> {
+      const document = await getDocument(db, caller, id);
+      return { document, grants: (await permissions.listGrants(db, caller, [document])).get(document.id) };
+    },
 
     async list(
       caller: Caller,
@@ -66,7 +94,8 @@ export function createDocumentService(deps: DocumentDeps) {
         },
         page,
       );
-      return [await withGrants(caller, rows), total];
+      const grants = await permissions.listGrants(db, caller, rows);
+      return [rows.map((document) => ({ document, grants: grants.get(document.id) })), total];
     },
 
     /** The text of a document by its UUID; undefined if it is not visible to the caller or has more bytes. */
@@ -77,47 +106,8 @@ export function createDocumentService(deps: DocumentDeps) {
       return ids.length === 0 || (await store.countVisible(db, caller, ids)) === ids.length;
     },
 
-    /** Changes the readers of a document; undefined lets every reader of its source see it. */
-    async setReaders(
-      caller: Caller,
-      id: string,
-      input: Static<typeof aclChangeSchema> | undefined,
-    ): Promise<ShownDocument> {
-      await permissions.change(caller, id, input);
-      return show(caller, id);
-    },
-
-    /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
-    async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
-      const document = await get(caller, id);
-      const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      const given = [input.content, input.file].filter((each) => each !== undefined).length;
-      const isNamed = input.acl === undefined && (input.title !== undefined || input.metadata !== undefined);
-      if (given > 1 || (given === 0 && !isNamed)) {
-        const fields = ['content', 'file'].map((field) => ({
-          field,
-          message: 'exactly one of content and file is required',
-        }));
-        throw new AppError('invalid_parameters', 'content, file: exactly one of the two is required', { fields });
-      }
-      return ingestions.replaceDocument(caller, source, document, input);
-    },
-
-    async remove(caller: Caller, id: string): Promise<void> {
-      const document = await get(caller, id);
-      const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
-      const key = { appId: source.appId, sourceId: source.id };
-      const removed = await db.begin(async (tx) => {
-        if (!(await lockIndex(tx, key))) return false;
-        await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
-        await deleteItemsOfDocument(tx, key, document.id);
-        return removeDocument(tx, key, document.id);
-      });
-      found(removed);
-    },
-
     async listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]> {
-      const document = await get(caller, id);
+      const document = await getDocument(db, caller, id);
       return [await store.listChunkTexts(db, document, page), document.chunkCount];
     },
 
@@ -127,7 +117,7 @@ export function createDocumentService(deps: DocumentDeps) {
       id: string,
       query: Static<typeof documentContentQuery>,
     ): Promise<DocumentContent & { document: DocumentView }> {
-      const document = await get(caller, id);
+      const document = await getDocument(db, caller, id);
       const read = {
         all: async () => found(await store.readText(db, document.appId, document.id)),
         part: (start: number, length: number) => store.readTextSlice(db, document.appId, document.id, start, length),
@@ -135,4 +125,23 @@ export function createDocumentService(deps: DocumentDeps) {
       return { document, ...(await sliceText(read, document, query)) };
     },
   };
+}
+
+/** Removes a document so that neither a pull nor a connector in progress brings it back. */
+async function removeFromSource(tx: Transaction, key: SourceKey, document: DocumentView): Promise<boolean> {
+  if (!(await lockIndex(tx, key))) return false;
+  await insertPullRemoval(tx, key.appId, key.sourceId, document.externalId ?? document.sourceUrl);
+  await deleteItemsOfDocument(tx, key, document.id);
+  return removeDocument(tx, key, document.id);
+}
+
+/** 422 unless there is one content, or a title or metadata alone. */
+function requireOneContent({ content, file, acl, title, metadata }: PushInput): void {
+  const given = [content, file].filter((each) => each !== undefined).length;
+  const isNamed = acl === undefined && (title !== undefined || metadata !== undefined);
+  if (given === 1 || (given === 0 && isNamed)) return;
+  const message = 'exactly one of content and file is required';
+  throw new AppError('invalid_parameters', 'content, file: exactly one of the two is required', {
+    fields: ['content', 'file'].map((field) => ({ field, message })),
+  });
 }

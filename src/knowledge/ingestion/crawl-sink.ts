@@ -35,52 +35,6 @@ export async function startPull(
 /** Writes the pages of a crawl as documents of its source. */
 export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput | undefined> {
   const { db, embedder } = deps;
-  const keyOf = (crawl: Crawl) => ({ appId: crawl.appId, sourceId: crawl.collectionId ?? '' });
-
-  /** The locked index and ingestion of a crawl. A document is deleted under the same lock, so deletions are visible. */
-  async function lockPull(tx: Transaction, crawl: Crawl) {
-    const index = await lockIndex(tx, keyOf(crawl));
-    const ingestion = index && (await store.lockRunning(tx, crawl.appId, crawl.id));
-    return ingestion && { index, ingestion };
-  }
-
-  async function write(
-    tx: Transaction,
-    crawl: Crawl,
-    index: IndexState,
-    batch: CommitBatch<PreparedInput | undefined>,
-    stats: Stats,
-  ): Promise<void> {
-    const key = keyOf(crawl);
-    const unchanged: string[] = [];
-    const removed = await store.listPullRemovals(
-      tx,
-      key.appId,
-      crawl.id,
-      batch.pages.map(({ page }) => page.url),
-    );
-    const changed: PreparedInput[] = [];
-    for (const { page, prepared } of batch.pages) {
-      if (removed.has(page.url)) continue;
-      if (prepared) changed.push(prepared);
-      else {
-        unchanged.push(page.url);
-        stats.unchanged += 1;
-        stats.pages += 1;
-      }
-    }
-    for (const group of groupWrites(changed)) {
-      const results = await writeDocuments(tx, key, index, group, () => queueIndexWork(tx, key));
-      for (const [i, prepared] of group.entries()) if (results[i]) addWritten(stats, prepared);
-    }
-    for (const failure of batch.failures) {
-      // A page that its server cannot currently return stays as it is. Only a page that is gone is deleted.
-      if (!failure.gone) unchanged.push(failure.lastUrl ?? failure.url);
-      addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
-    }
-    await markDocumentsSeen(tx, key.appId, key.sourceId, unchanged, crawl.id);
-  }
-
   return {
     async listHeld(crawl, urls) {
       const { appId, sourceId } = keyOf(crawl);
@@ -148,4 +102,52 @@ export function knowledgeSink(deps: KnowledgeWorkDeps): CrawlSink<PreparedInput 
       if (next !== undefined) await deps.launch(tx, appId, sourceId, next);
     },
   };
+}
+
+function keyOf({ appId, collectionId }: Crawl) {
+  return { appId, sourceId: collectionId ?? '' };
+}
+
+/** The locked index and ingestion of a crawl. A document is deleted under the same lock, so deletions are visible. */
+async function lockPull(tx: Transaction, crawl: Crawl) {
+  const index = await lockIndex(tx, keyOf(crawl));
+  const ingestion = index && (await store.lockRunning(tx, crawl.appId, crawl.id));
+  return ingestion && { index, ingestion };
+}
+
+async function write(
+  tx: Transaction,
+  crawl: Crawl,
+  index: IndexState,
+  batch: CommitBatch<PreparedInput | undefined>,
+  stats: Stats,
+): Promise<void> {
+  const key = keyOf(crawl);
+  const unchanged: string[] = [];
+  const removed = await store.listPullRemovals(
+    tx,
+    key.appId,
+    crawl.id,
+    batch.pages.map(({ page }) => page.url),
+  );
+  const changed: PreparedInput[] = [];
+  for (const { page, prepared } of batch.pages) {
+    if (removed.has(page.url)) continue;
+    if (prepared) changed.push(prepared);
+    else {
+      unchanged.push(page.url);
+      stats.unchanged += 1;
+      stats.pages += 1;
+    }
+  }
+  for (const group of groupWrites(changed)) {
+    const results = await writeDocuments(tx, key, index, group, () => queueIndexWork(tx, key));
+    for (const [i, prepared] of group.entries()) if (results[i]) addWritten(stats, prepared);
+  }
+  for (const failure of batch.failures) {
+    // A page that its server cannot currently return stays as it is. Only a page that is gone is deleted.
+    if (!failure.gone) unchanged.push(failure.lastUrl ?? failure.url);
+    addError(stats, { url: failure.url, code: failure.failure.code, message: failure.failure.message });
+  }
+  await markDocumentsSeen(tx, key.appId, key.sourceId, unchanged, crawl.id);
 }

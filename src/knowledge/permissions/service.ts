@@ -25,43 +25,6 @@ type AclChangeInput = Static<typeof aclChangeSchema>;
 
 /** Who among the readers of a source sees a document. */
 export function createPermissions({ db, sources }: { db: Database; sources: SourceService }) {
-  /**
-   * The id of a list of grants that a body names, which may be new. 422 for unknown principals, and for a list without
-   * the caller, who would lose sight of the document.
-   */
-  async function resolve(
-    db: Db,
-    caller: Caller,
-    source: { appId: string; sandboxId: string; orgId: string | null },
-    input: AclChangeInput,
-    { before = [], field = 'acl' }: { before?: readonly Grant[]; field?: string } = {},
-  ): Promise<string> {
-    const change = readAclChange(input, field);
-    const grants = applyAclChange(before, change);
-    await requirePrincipals(db, caller, before, change);
-    const principals = grants.map(
-      ({ principalType, principalId, principalRole }): Principal => ({
-        principalType,
-        // A role is one in the organisation of the source.
-        principalId: principalType === 'org_role' ? (source.orgId ?? noRole) : principalId,
-        principalRole,
-      }),
-    );
-    const id = await db.begin((tx) => internAcl(tx, source, principals));
-    if (!(await isAdmitted(db, caller, id)))
-      throw invalidField(
-        field === '' ? 'grants' : field,
-        'must have a grant that you have, or you could not read the document',
-      );
-    return id;
-  }
-
-  /** 422 if the document could be read by its file although its grants forbid it. */
-  async function requireNoMoreReaders(db: Db, appId: string, fileId: string | null, aclId: string, field: string) {
-    if (fileId !== null && (await hasMoreReaders(db, appId, fileId, aclId)))
-      throw invalidField(field, 'the file has readers whom these grants do not name: restrict the file first');
-  }
-
   /** Changes the readers of a document; `undefined` lets every reader of its source see it. */
   async function change(caller: Caller, id: string, input: AclChangeInput | undefined): Promise<void> {
     const document = found(await findDocument(db, caller, pathId('document', id)));
@@ -106,6 +69,43 @@ export function createPermissions({ db, sources }: { db: Database; sources: Sour
       );
     },
   };
+}
+
+/**
+ * The id of a list of grants that a body names, which may be new. 422 for unknown principals, and for a list without
+ * the caller, who would lose sight of the document.
+ */
+async function resolve(
+  db: Db,
+  caller: Caller,
+  source: { appId: string; sandboxId: string; orgId: string | null },
+  input: AclChangeInput,
+  { before = [], field = 'acl' }: { before?: readonly Grant[]; field?: string } = {},
+): Promise<string> {
+  const change = readAclChange(input, field);
+  const grants = applyAclChange(before, change);
+  await requirePrincipals(db, caller, before, change);
+  const principals = grants.map(
+    ({ principalType, principalId, principalRole }): Principal => ({
+      principalType,
+      // A role is one in the organisation of the source.
+      principalId: principalType === 'org_role' ? (source.orgId ?? noRole) : principalId,
+      principalRole,
+    }),
+  );
+  const id = await db.begin((tx) => internAcl(tx, source, principals));
+  if (!(await isAdmitted(db, caller, id)))
+    throw invalidField(
+      field === '' ? 'grants' : field,
+      'must have a grant that you have, or you could not read the document',
+    );
+  return id;
+}
+
+/** 422 if the document could be read by its file although its grants forbid it. */
+async function requireNoMoreReaders(db: Db, appId: string, fileId: string | null, aclId: string, field: string) {
+  if (fileId !== null && (await hasMoreReaders(db, appId, fileId, aclId)))
+    throw invalidField(field, 'the file has readers whom these grants do not name: restrict the file first');
 }
 
 type AgentOwnersOf = { id: string; orgId: string | null; teamId: string | null; userId: string | null } | null;

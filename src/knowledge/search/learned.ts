@@ -25,6 +25,8 @@ type ModelCodes = {
   strengths: Float32Array;
 };
 
+type WantedWord = { source: PlacedSource; term: string };
+
 export type ModelCache = { words: Cache<ModelWord | null>; codes: Cache<ModelCodes> };
 
 /** A scope's models, as one search reads them. */
@@ -33,32 +35,9 @@ export type Models = Awaited<ReturnType<typeof openModels>>;
 export async function openModels(tx: Transaction, appId: string, scope: SearchedChunks, cache: ModelCache) {
   const sources = scope.sources.filter((source) => source.modelVersion > 0);
 
-  /** Reads the given words of each source's model. */
-  async function readWords(wanted: { source: PlacedSource; term: string }[]): Promise<Map<string, ModelWord>> {
-    const found = new Map<string, ModelWord>();
-    const missing: typeof wanted = [];
-    for (const one of wanted) {
-      const known = cache.words.get(cacheKey(one.source, one.term));
-      if (known === undefined) missing.push(one);
-      else if (known !== null) found.set(wordKey(one.source, one.term), known);
-    }
-    const asked = missing.map(({ source, term }) => ({
-      sourceId: source.sourceId,
-      version: source.modelVersion,
-      term,
-    }));
-    for (const row of await listModelWords(tx, appId, asked))
-      found.set(wordKey(row, row.term), { vector: unpackWord(row.vector), frequency: row.frequency });
-    for (const { source, term } of missing) {
-      const word = found.get(wordKey(source, term)) ?? null;
-      cache.words.set(cacheKey(source, term), word, ...(word ? [word.vector] : []));
-    }
-    return found;
-  }
-
   return {
     sources,
-    readWords,
+    readWords: (wanted: WantedWord[]) => readWords(tx, appId, cache, wanted),
 
     /** The direction of a query in each source's model; none if the model knows none of its words. */
     async directQuery(wanted: readonly WantedTerm[]): Promise<Map<string, Float32Array>> {
@@ -68,7 +47,7 @@ export async function openModels(tx: Transaction, appId: string, scope: Searched
           item.isPrefix ? [] : termsIn(source.languages, item).map((term) => ({ source, term, count: item.count })),
         ),
       );
-      const words = await readWords(pairs);
+      const words = await readWords(tx, appId, cache, pairs);
       const directions = new Map<string, Float32Array>();
       for (const { source, term, count } of pairs) {
         const word = words.get(wordKey(source, term));
@@ -124,6 +103,34 @@ export async function openModels(tx: Transaction, appId: string, scope: Searched
       };
     },
   };
+}
+
+/** Reads the given words of each source's model. */
+async function readWords(
+  tx: Transaction,
+  appId: string,
+  cache: ModelCache,
+  wanted: WantedWord[],
+): Promise<Map<string, ModelWord>> {
+  const found = new Map<string, ModelWord>();
+  const missing: WantedWord[] = [];
+  for (const one of wanted) {
+    const known = cache.words.get(cacheKey(one.source, one.term));
+    if (known === undefined) missing.push(one);
+    else if (known !== null) found.set(wordKey(one.source, one.term), known);
+  }
+  const asked = missing.map(({ source, term }) => ({
+    sourceId: source.sourceId,
+    version: source.modelVersion,
+    term,
+  }));
+  for (const row of await listModelWords(tx, appId, asked))
+    found.set(wordKey(row, row.term), { vector: unpackWord(row.vector), frequency: row.frequency });
+  for (const { source, term } of missing) {
+    const word = found.get(wordKey(source, term)) ?? null;
+    cache.words.set(cacheKey(source, term), word, ...(word ? [word.vector] : []));
+  }
+  return found;
 }
 
 export type Similarities = {

@@ -18,59 +18,17 @@ import type { Fragment } from './store.ts';
 
 const resultsDefault = 20;
 
-export function createSearchService(deps: {
+type SearchDeps = {
   db: Database;
   sources: SourceService;
   index: SearchIndex;
   reranker: Reranker | undefined;
   openReranker: OpenReranker;
   observe(search: ObservedSearch): void;
-}) {
-  const { db, sources, index, observe } = deps;
+};
 
-  async function run(
-    caller: Caller,
-    where: Fragment,
-    input: Static<typeof searchSchema>,
-    embedders: SearchRequest['embedders'] = [null],
-  ): Promise<SearchResult> {
-    const { rerank_model: rerankModel } = input;
-    if (input.rerank === false && rerankModel !== undefined)
-      throw invalidField('rerank_model', 'must not be set if rerank is false');
-    const mode = input.mode ?? 'hybrid';
-    const reranker =
-      rerankModel === undefined ? deps.reranker : await deps.openReranker(caller, rerankModel, originOf(caller));
-    if (input.rerank === true && reranker === undefined)
-      throw invalidField('rerank', 'must not be true: this server has no reranker');
-    const reranks = input.rerank ?? (rerankModel !== undefined || mode === 'hybrid');
-    const attributes = { 'gen_ai.operation.name': 'retrieval', 'quarry.search.mode': mode, 'quarry.app': caller.appId };
-    const search = {
-      caller,
-      sources: db`${sourceVisible(db, caller, 's')} and ${where}`,
-      documents: documentConditions(db, input),
-      query: input.query,
-      mode,
-      reranker: reranks ? reranker : undefined,
-      minSimilarity: input.min_similarity,
-      embedders,
-      shape: {
-        maxResults: input.max_results ?? resultsDefault,
-        onePerDocument: input.group_by === 'document',
-        facets: [...new Set(input.facets)],
-        contextChunks: input.context ?? 0,
-        highlights: input.highlights === true,
-      },
-    };
-    const startedAt = performance.now();
-    const result = await trace('retrieval', { attributes }, () => index.search(search));
-    observe({
-      mode,
-      seconds: (performance.now() - startedAt) / 1_000,
-      withoutVectors: result.vectorsUnavailable !== undefined,
-      withoutReranker: result.rerankUnavailable !== undefined,
-    });
-    return result;
-  }
+export function createSearchService(deps: SearchDeps) {
+  const { db, sources } = deps;
 
   function ofTypes({ source_types: types = [] }: Static<typeof agentSearchSchema>): Fragment {
     return types.length > 0 ? db`s.type = any(${types}::text[])` : db`true`;
@@ -79,7 +37,7 @@ export function createSearchService(deps: {
   return {
     async searchSource(caller: Caller, id: string, input: Static<typeof searchSchema>): Promise<SearchResult> {
       const source = await sources.get(db, caller, id);
-      return run(caller, db`s.id = ${source.id}`, input, [source.embedder?.servingName ?? null]);
+      return run(deps, caller, db`s.id = ${source.id}`, input, [source.embedder?.servingName ?? null]);
     },
 
     /** Searches everything that an agent owns. Takes the id or lookup key of the agent. */
@@ -89,19 +47,66 @@ export function createSearchService(deps: {
       input: Static<typeof agentSearchSchema>,
     ): Promise<SearchResult> {
       const agent = await getPathAgent(db, caller, agentText);
-      return run(caller, db`s.agent_id = ${agent.id} and ${ofTypes(input)}`, input);
+      return run(deps, caller, db`s.agent_id = ${agent.id} and ${ofTypes(input)}`, input);
     },
 
     /** Searches every source that is visible to the caller, or those that the input names. */
     async searchVisible(caller: Caller, input: Static<typeof visibleSearchSchema>): Promise<SearchResult> {
       const ids = input.sources && (await sources.resolve(caller, 'sources', input.sources));
       return run(
+        deps,
         caller,
         ids === undefined ? ofTypes(input) : db`s.id = any(${ids}::uuid[]) and ${ofTypes(input)}`,
         input,
       );
     },
   };
+}
+
+async function run(
+  deps: SearchDeps,
+  caller: Caller,
+  where: Fragment,
+  input: Static<typeof searchSchema>,
+  embedders: SearchRequest['embedders'] = [null],
+): Promise<SearchResult> {
+  const { db, index, observe } = deps;
+  const { rerank_model: rerankModel } = input;
+  if (input.rerank === false && rerankModel !== undefined)
+    throw invalidField('rerank_model', 'must not be set if rerank is false');
+  const mode = input.mode ?? 'hybrid';
+  const reranker =
+    rerankModel === undefined ? deps.reranker : await deps.openReranker(caller, rerankModel, originOf(caller));
+  if (input.rerank === true && reranker === undefined)
+    throw invalidField('rerank', 'must not be true: this server has no reranker');
+  const reranks = input.rerank ?? (rerankModel !== undefined || mode === 'hybrid');
+  const attributes = { 'gen_ai.operation.name': 'retrieval', 'quarry.search.mode': mode, 'quarry.app': caller.appId };
+  const search = {
+    caller,
+    sources: db`${sourceVisible(db, caller, 's')} and ${where}`,
+    documents: documentConditions(db, input),
+    query: input.query,
+    mode,
+    reranker: reranks ? reranker : undefined,
+    minSimilarity: input.min_similarity,
+    embedders,
+    shape: {
+      maxResults: input.max_results ?? resultsDefault,
+      onePerDocument: input.group_by === 'document',
+      facets: [...new Set(input.facets)],
+      contextChunks: input.context ?? 0,
+      highlights: input.highlights === true,
+    },
+  };
+  const startedAt = performance.now();
+  const result = await trace('retrieval', { attributes }, () => index.search(search));
+  observe({
+    mode,
+    seconds: (performance.now() - startedAt) / 1_000,
+    withoutVectors: result.vectorsUnavailable !== undefined,
+    withoutReranker: result.rerankUnavailable !== undefined,
+  });
+  return result;
 }
 
 function documentConditions(db: Database, input: Static<typeof searchSchema>): Fragment | undefined {

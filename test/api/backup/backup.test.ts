@@ -3,21 +3,17 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, unlinkSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
-import { gzipSync } from 'node:zlib';
-import { type Archive, openDirectory } from '../../../src/backup/archive.ts';
+import { openDirectory } from '../../../src/backup/archive.ts';
 import { BackupError } from '../../../src/backup/error.ts';
-import { formatManifest, type Part, type RowsEntry, readManifest } from '../../../src/backup/manifest.ts';
-import { readRows, writePart } from '../../../src/backup/parts.ts';
+import { formatManifest, readManifest } from '../../../src/backup/manifest.ts';
 import { Progress } from '../../../src/backup/progress.ts';
-import { type RestoreOptions, restoreBackup } from '../../../src/backup/restore.ts';
-import { type BackupDeps, takeBackup } from '../../../src/backup/take.ts';
+import type { RestoreOptions } from '../../../src/backup/restore.ts';
+import { takeBackup } from '../../../src/backup/take.ts';
 import { verifyBackup } from '../../../src/backup/verify.ts';
 import type { BlobStore } from '../../../src/blob/blob-store.ts';
-import { openDiskBlobStore } from '../../../src/blob/disk.ts';
 import { openS3BlobStore } from '../../../src/blob/s3.ts';
-import { withDatabase } from '../../../src/db/address.ts';
-import { type Database, openDatabase, production } from '../../../src/db/database.ts';
-import { migrate, readMigrations, replacingVersion } from '../../../src/db/migrate.ts';
+import { type Database, production } from '../../../src/db/database.ts';
+import { migrate } from '../../../src/db/migrate.ts';
 import { openRegister } from '../../../src/erasures/register.ts';
 import { replayErasures } from '../../../src/erasures/replay.ts';
 import type { ErasureRow } from '../../../src/erasures/store.ts';
@@ -26,7 +22,7 @@ import { addJob } from '../../../src/jobs/queue.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { Secrets } from '../../../src/tenancy/secrets.ts';
-import { administrate } from '../../support/database.ts';
+import { assertSameShape, backupDeps, createEmptiness, type Emptiness, restoreInto } from '../../support/backups.ts';
 import type { FileBody } from '../../support/files.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import type { TestApp } from '../../support/provisioner.ts';
@@ -62,10 +58,16 @@ afterEach(async () => {
   for (const end of opened.splice(0)) await end();
 });
 
-function deps(blobs: BlobStore = server.services.blobs): BackupDeps {
-  const { directTarget, secrets } = server.services;
-  return { target: directTarget, blobs, secrets, clock: systemClock, version: '0.0.0', progress };
+const deps = (blobs?: BlobStore) => backupDeps(server, blobs);
+
+async function createEmpty(): Promise<Emptiness> {
+  const empty = await createEmptiness(server, directory);
+  opened.push(empty.end);
+  return empty;
 }
+
+const restore = (from: string, into: Emptiness, more?: Partial<RestoreOptions>) =>
+  restoreInto(into, from, server, more);
 
 /** A document with an old version, and a deleted one. */
 async function changeDocument(to: TestServer): Promise<void> {
@@ -94,30 +96,6 @@ async function upload(text: string, to = server): Promise<FileBody> {
   return answer.body;
 }
 
-type Emptiness = { db: Database; target: ReturnType<typeof withDatabase>; blobs: BlobStore; blobsDirectory: string };
-let made = 0;
-
-/** A database without any table and a new directory of blobs. */
-async function createEmpty(): Promise<Emptiness> {
-  made += 1;
-  const name = `quarry_test_restored_${process.pid}_${made}`;
-  const { directTarget: origin } = server.services;
-  await administrate(origin, (sql) => sql`create database ${sql(name)}`);
-  const target = withDatabase(origin, name);
-  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
-  const blobsDirectory = join(directory, name);
-  opened.push(async () => {
-    await db.end({ timeout: 5 });
-    await administrate(origin, (sql) => sql`drop database ${sql(name)} with (force)`);
-  });
-  return { db, target, blobs: await openDiskBlobStore(blobsDirectory), blobsDirectory };
-}
-
-function restore(from: string, { db, target, blobs }: Emptiness, more: Partial<RestoreOptions> = {}) {
-  const options = { openSecrets: () => server.services.secrets, reuseBlobs: false, ...more };
-  return restoreBackup({ db, target, blobs, progress }, openDirectory(from), options);
-}
-
 /** Every row of every table as text, by table. */
 async function contentOf(db: Database): Promise<Record<string, string[]>> {
   const tables = await db<{ name: string }[]>`select relname as name from pg_class
@@ -129,22 +107,6 @@ async function contentOf(db: Database): Promise<Record<string, string[]>> {
     content[name] = rows.map(({ row }) => row);
   }
   return content;
-}
-
-/** What makes the database what it is beside its rows. */
-async function shapeOf(db: Database): Promise<string[]> {
-  const rows = await db<{ line: string }[]>`
-    select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) || ' ' || convalidated as line
-      from pg_constraint where connamespace = 'public'::regnamespace
-    union all select tgrelid::regclass || ' ' || tgname || ' ' || tgenabled::text from pg_trigger where not tgisinternal
-    union all select indexdef from pg_indexes where schemaname = 'public' order by 1`;
-  return rows.map(({ line }) => line);
-}
-
-/** A restored database is not partitioned, so a run on partitions cannot compare. */
-async function assertSameShape(restored: Database, original: Database): Promise<void> {
-  if (process.env.QUARRY_TEST_PARTITIONS === undefined)
-    assert.deepEqual(await shapeOf(restored), await shapeOf(original));
 }
 
 test('every row, job and sequence is restored, and the schema is unchanged', async () => {
@@ -394,87 +356,6 @@ test('another root secret, a newer release and a database in use are refused bef
     /database is not empty/,
   );
   assert.equal((await empty.db`select 1 from pg_class where relnamespace = 'public'::regnamespace`).length, 0);
-});
-
-test('a backup from before the first release, with other migrations and without the table of credentials, is restored', async () => {
-  const from = join(directory, 'old-numbering');
-  cpSync(whole, from, { recursive: true });
-  const manifest = await readManifest(openDirectory(from));
-  const later = (await readMigrations()).filter(({ version }) => version > replacingVersion).map(({ sql }) => sql);
-  const findAll = (pattern: RegExp) =>
-    later.flatMap((sql) => [...sql.matchAll(pattern)].map((match) => match.slice(1)));
-  const unknown = new Set(['credentials', ...findAll(/^create table (\w+)/gm).flat()]);
-  const changes = findAll(/^alter table (\w+)([^;]*)/gm) as [table: string, change: string][];
-  const added = new Set(
-    changes.flatMap(([table, change]) =>
-      [...change.matchAll(/add column (\w+)/g)].map(([, name]) => `${table}.${name}`),
-    ),
-  );
-  const tables = await Promise.all(
-    manifest.tables
-      .filter(({ name }) => !unknown.has(name))
-      .map((table) => keepColumns(openDirectory(from), table, (column) => !added.has(`${table.name}.${column}`))),
-  );
-  const sequences = manifest.sequences.filter(
-    ({ name }) => ![...unknown].some((table) => name.startsWith(`${table}_`)),
-  );
-  const old = { ...manifest, tables, sequences };
-  const checksum = '373ea1a461a092e84b792ef16e72c67777cfa80203dd1678201c4d223ef653f7';
-  const writeWith = (count: number) => {
-    const migrations = Array.from({ length: count }, (_, n) => ({ version: n + 1, name: `${n + 1}`, checksum }));
-    const { text, sum } = formatManifest({ ...old, migrations });
-    writeFileSync(join(from, 'manifest.json'), text);
-    writeFileSync(join(from, 'manifest.sha256'), sum);
-  };
-  writeWith(13);
-  await assert.rejects(restore(from, await createEmpty()), /13 of the 14 migrations/);
-  writeWith(14);
-  const empty = await createEmpty();
-  await restore(from, empty);
-  await assertSameShape(empty.db, server.db);
-  assert.deepEqual(await credentialsOf(empty.db), await credentialsOf(server.db));
-});
-
-/** The table as a backup of a release that had only these columns: fields of a row are divided by tabs. */
-async function keepColumns(
-  archive: Archive,
-  table: RowsEntry,
-  isKept: (column: string) => boolean,
-): Promise<RowsEntry> {
-  const columns = table.columns.filter(isKept);
-  if (columns.length === table.columns.length) return table;
-  const parts: Part[] = [];
-  for (const part of table.parts)
-    for await (const rows of readRows(archive, [part])) {
-      const lines = rows
-        .toString()
-        .split('\n')
-        .map((line) => line.split('\t').filter((_field, at) => isKept(table.columns[at] ?? '')));
-      parts.push(
-        await writePart(
-          archive,
-          part.name.replace('rows/', 'rows/old-'),
-          gzipSync(lines.map((fields) => fields.join('\t')).join('\n')),
-        ),
-      );
-    }
-  return { ...table, columns, parts };
-}
-
-async function credentialsOf(db: Database): Promise<string[]> {
-  const rows = await db<{ line: string }[]>`
-    select encode(digest, 'hex') || app_id as line from credentials order by digest`;
-  assert.ok(rows.length > 0);
-  return rows.map(({ line }) => line);
-}
-
-test('a backup of a database of release 0.1.0 is refused, because its jobs are in other tables', async () => {
-  const own = await readMigrations();
-  const old = await createEmpty();
-  const jobsMigration = own.findIndex(({ name }) => name.endsWith('_jobs.sql'));
-  await migrate(old.db, own.slice(0, jobsMigration));
-  const taking = takeBackup({ ...deps(old.blobs), target: old.target }, join(directory, 'older'));
-  await assert.rejects(taking, /has the tables of release 0.1.0/);
 });
 
 test('a restore repeats the erasures of the register before a server may use the rows', async () => {

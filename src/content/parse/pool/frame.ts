@@ -6,7 +6,7 @@ import { freeBytes } from '../../../lib/single-use-bytes.ts';
  *
  *   u32 header bytes | u32 blob bytes | header (JSON, with the blobs' lengths) | blobs
  */
-export type Frame = { header: FrameHeader; blobs: Uint8Array[] };
+export type Frame = { header: FrameHeader; blobs: Buffer[] };
 type FrameHeader = Record<string, unknown>;
 
 /**
@@ -30,7 +30,7 @@ const onePartBytesMax = 64 * 1024;
  * `frameBytesMax`.
  */
 export class FrameReader {
-  #chunks: Uint8Array[] = [];
+  #chunks: Buffer[] = [];
   #length = 0;
   #needed = 8;
   readonly #frameBytesMax: number;
@@ -39,7 +39,7 @@ export class FrameReader {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  push(chunk: Uint8Array): Frame[] {
+  push(chunk: Buffer): Frame[] {
     this.#chunks.push(chunk);
     this.#length += chunk.byteLength;
     const frames: Frame[] = [];
@@ -63,15 +63,11 @@ export class FrameReader {
 
   #join(): Buffer {
     const [first] = this.#chunks;
-    if (first && this.#chunks.length === 1) return bufferOf(first);
+    if (first && this.#chunks.length === 1) return first;
     const all = Buffer.concat(this.#chunks);
     for (const chunk of this.#chunks) freeBytes(chunk);
     return all;
   }
-}
-
-function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function decode(bytes: Buffer, headerLength: number): Frame {
@@ -79,7 +75,7 @@ function decode(bytes: Buffer, headerLength: number): Frame {
   if (typeof header !== 'object' || header === null) throw new TypeError('message without a header');
   const fields = header as FrameHeader;
   const lengths: unknown[] = Array.isArray(fields.blobs) ? fields.blobs : [];
-  const blobs: Uint8Array[] = [];
+  const blobs: Buffer[] = [];
   let offset = 8 + headerLength;
   for (const length of lengths) {
     if (typeof length !== 'number') throw new TypeError('message with a bad blob length');

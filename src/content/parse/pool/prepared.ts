@@ -3,7 +3,7 @@ import type { PreparedText } from '../../prepare.ts';
 /** A prepared text as it crosses from a parser process: bytes are kept out of the JSON. */
 export type SentText = {
   value: Pick<PreparedText, 'lines' | 'language' | 'chunks'> & { hashes: string[]; bundleChunks: number[] };
-  blobs: Uint8Array[];
+  blobs: Buffer[];
 };
 
 export function packPrepared({ bundles, vectors, ...value }: PreparedText): SentText {
@@ -20,8 +20,7 @@ export function packPrepared({ bundles, vectors, ...value }: PreparedText): Sent
 }
 
 /** Throws if the parts are not as many as the value names. */
-export function unpackPrepared({ value: { hashes, bundleChunks, ...value }, blobs: parts }: SentText): PreparedText {
-  const blobs = parts.map((blob) => Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength));
+export function unpackPrepared({ value: { hashes, bundleChunks, ...value }, blobs }: SentText): PreparedText {
   const [vectors, codes] = blobs.slice(bundleChunks.length);
   if (vectors === undefined || codes === undefined || blobs.length !== bundleChunks.length + 2)
     throw new Error('The parser process returned a different number of parts than it names.');

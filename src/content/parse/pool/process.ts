@@ -19,7 +19,7 @@ export type ProcessOptions = {
   /** Directories outside of the program that the process may read: the OCR engine and the data of its languages. */
   directories?: string[];
 };
-export type TaskReply = { value: unknown; blobs: Uint8Array[] };
+export type TaskReply = { value: unknown; blobs: Buffer[] };
 
 type RunningOptions = {
   signal: AbortSignal | undefined;

@@ -4,6 +4,7 @@ import {
   findAll,
   type HtmlElement,
   type HtmlNode,
+  type HtmlText,
   hasAncestor,
   textLength,
   textOf,
@@ -22,6 +23,7 @@ import {
   removeNamed,
   removeWhere,
   simplify,
+  textsIn,
 } from './measure.ts';
 import { hasName, isCaption, isComments, isLede, isLikelyContent, isNote, isUnlikely, questions } from './names.ts';
 import { panelIds } from './panels.ts';
@@ -115,10 +117,18 @@ function startsAs(text: string, start: string): boolean {
 const ledeNames = new Set(['p', 'div', 'h2', 'h3', 'strong', 'section']);
 
 function addLede(content: HtmlElement, lede: HtmlElement): void {
-  if (simplify(textOf(content)).includes(simplify(textOf(lede)).slice(0, 80))) return;
+  if (holdsMostOf(content, lede) || simplify(textOf(content)).includes(simplify(textOf(lede)).slice(0, 80))) return;
   const paragraph: HtmlElement = { ...lede, name: lede.name === 'div' || lede.name === 'section' ? 'div' : 'p' };
   content.children.unshift(paragraph);
   paragraph.parent = content;
+}
+
+/** A part of the content may lack what was removed from it, such as a caption, and is there nevertheless. */
+function holdsMostOf(content: HtmlElement, part: HtmlElement): boolean {
+  const texts = [...textsIn(part)];
+  const kept = textsIn(content);
+  const sum = (some: HtmlText[]): number => some.reduce((total, { trimmed }) => total + trimmed, 0);
+  return sum(texts.filter((text) => kept.has(text))) > sum(texts) / 2;
 }
 
 type Cut = {

@@ -25,8 +25,7 @@ export function mainContent(
   const { tree, title, things } = facts;
   const type = likeliestType(types);
   const body = pageBody(tree);
-  const article = (options?: { isManual: boolean }): HtmlElement => articleContent(body, title, description, options);
-  const ruled = extract(type, body, article, stated);
+  const ruled = ruledContent(type, body, facts, description, stated);
   let content = ruled;
   const text = type === 'article' ? withoutComments(body, ruled) : body;
   if (isUnsure(type, text, ruled, title)) {
@@ -60,6 +59,9 @@ function withoutComments(body: HtmlElement, ruled: HtmlElement): HtmlElement {
   return copy;
 }
 
+/** Boxes on service pages that show the site's newest posts. */
+const otherPosts = /(?:^|-)(?:latest|recent)(?:-|\d|$)/;
+
 /** What the rules for a type keep. */
 export function ruledContent(
   type: PageType,
@@ -68,15 +70,7 @@ export function ruledContent(
   description: string | undefined,
   stated: Structured,
 ): HtmlElement {
-  return extract(type, body, (options) => articleContent(body, title, description, options), stated);
-}
-
-/** Boxes on service pages that show the site's newest posts. */
-const otherPosts = /(?:^|-)(?:latest|recent)(?:-|\d|$)/;
-
-type ReadArticle = (options?: { isManual: boolean }) => HtmlElement;
-
-function extract(type: PageType, body: HtmlElement, article: ReadArticle, stated: Structured): HtmlElement {
+  const article = (options?: { isManual: boolean }) => articleContent(body, title, description, options);
   switch (type) {
     case 'article':
       return article();

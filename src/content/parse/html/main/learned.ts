@@ -1,5 +1,6 @@
 import type { PageType } from '../page-types.ts';
 import type { HtmlElement, HtmlNode, HtmlText } from '../tree.ts';
+import { textsIn } from './measure.ts';
 import { segmentFeatures } from './segment-features.ts';
 import { chooseSegments, promisedScore, scoreSegments } from './segment-scores.ts';
 import { copySegments, findSegments, type Segment } from './segments.ts';
@@ -46,16 +47,6 @@ export function learnedContent(input: LearnedInput): HtmlElement {
 
 function countWords(text: string): number {
   return text.match(/[\p{L}\p{N}_]+/gu)?.length ?? 0;
-}
-
-export function textsIn(element: HtmlElement): Set<HtmlText> {
-  const found = new Set<HtmlText>();
-  const visit = (node: HtmlNode): void => {
-    if (node.kind === 'text') found.add(node);
-    else for (const child of node.children) visit(child);
-  };
-  visit(element);
-  return found;
 }
 
 export function holdsAny(node: HtmlNode, texts: Set<HtmlText>): boolean {

@@ -1,4 +1,4 @@
-import { blockNames, collect, type HtmlElement, textLength, textOf } from '../tree.ts';
+import { blockNames, collect, type HtmlElement, type HtmlNode, type HtmlText, textLength, textOf } from '../tree.ts';
 import { isUnlikely } from './names.ts';
 
 export const inlineNames = new Set(
@@ -71,6 +71,17 @@ export function measureText(root: HtmlElement): Map<HtmlElement, Extent> {
   };
   visit(root);
   return extents;
+}
+
+/** The texts of an element. Copies of a tree share them, so that they show what of a page is in a copy. */
+export function textsIn(element: HtmlElement): Set<HtmlText> {
+  const found = new Set<HtmlText>();
+  const visit = (node: HtmlNode): void => {
+    if (node.kind === 'text') found.add(node);
+    else for (const child of node.children) visit(child);
+  };
+  visit(element);
+  return found;
 }
 
 /** Reduces text for comparisons to letters and digits in lower case. */

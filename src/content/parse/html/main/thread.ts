@@ -236,7 +236,24 @@ function authorOf(element: HtmlElement, posts: Set<HtmlElement>): string | undef
     const text = textOf(link ?? candidate);
     if (text.length > 0 && text.length <= authorCharactersMax) return text;
   }
-  return undefined;
+  const profile = collect(element, (at) => isProfileLink(at) && nearest(at, posts) === element)[0];
+  return profile === undefined || isQuoted(profile, element) ? undefined : textOf(profile);
+}
+
+/** Paths and queries of members' pages: `/u/…`, `/users/…`, `/~…`, `profile.php?id=…`, `?action=profile;u=…`. */
+const profilePath =
+  /^[^?#]*\/(?:(?:u|user|users|member|members|profile|profiles|people)\/[^/?#]|[~@][^/?#]+\/?(?:[?#]|$)|(?:profile|member|memberlist|account)\.php\?)|[?&;](?:action|mode)=(?:view)?profile/i;
+
+function isProfileLink(element: HtmlElement): boolean {
+  if (element.name !== 'a' || !profilePath.test(`/${element.attributes.href ?? ''}`)) return false;
+  const length = textLength(element);
+  return length > 0 && length <= authorCharactersMax;
+}
+
+/** Whether a name belongs to the text of a post and not to what is beside it. */
+function isQuoted(link: HtmlElement, post: HtmlElement): boolean {
+  const isOf = (at: HtmlElement): boolean => at !== post && (at.name === 'p' || at.name === 'blockquote');
+  return hasAncestor(link, isOf);
 }
 
 const authorCharactersMax = 60;
