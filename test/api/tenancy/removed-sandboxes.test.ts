@@ -48,11 +48,12 @@ async function fill() {
 const remove = ({ sandbox }: { sandbox: TestScope & { sandbox: { id: string } } }) =>
   api('DELETE', `/api/v1/sandboxes/${sandbox.sandbox.id}`, { key: app.secretKey });
 
-/** The number of rows of a sandbox, by table. */
+/** The number of rows of a sandbox, by table. The log of changes and its ledger are written later, and expire by age. */
 async function rowsOf(sandboxId: string): Promise<Record<string, number>> {
   const tables = await db<{ name: string }[]>`
     select c.table_name as name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
-    where c.table_schema = 'public' and c.column_name = 'sandbox_id' and t.table_type = 'BASE TABLE'`;
+    where c.table_schema = 'public' and c.column_name = 'sandbox_id' and t.table_type = 'BASE TABLE'
+      and c.table_name not in ('audit_entries', 'ledgers', 'ledger_segments')`;
   const counts: Record<string, number> = {};
   for (const { name } of tables) {
     const { count } = await db`select from ${db(name)} where sandbox_id = ${sandboxId}`;
@@ -131,9 +132,7 @@ test('a purge commits each batch by itself, and is continued wherever it was sto
       },
     );
   assert.equal(stops, 2);
-  // The log of changes and its signed ledger expire by their age.
-  const { audit_entries: _, ledgers: __, ledger_segments: ___, ...left } = await rowsOf(sandbox.sandbox.uuid);
-  assert.deepEqual(left, {});
+  assert.deepEqual(await rowsOf(sandbox.sandbox.uuid), {});
   assert.equal((await db`select from kv_entries where user_id = ${user.uuid}`).count, 0);
   assert.deepEqual(await rowsOf(kept.sandbox.sandbox.uuid), before);
   await remove(kept);
