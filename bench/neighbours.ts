@@ -1,6 +1,6 @@
 /**
  * The cost of a hostile tenant for another one, in one run:
- *   node bench/neighbours.ts [--only xlsx] [--seconds 10]
+ *   node bench/neighbours.ts [--only xlsx] [--seconds 30]
  * One app does ordinary work at a steady pace: key-value reads and writes, a small extraction, a run of three nodes, a
  * search. Each attack has its own server: the work is measured alone, and then while another app keeps up the attack.
  * The figure is the p99 during the attack divided by the p99 alone.
@@ -15,7 +15,7 @@ import { Pool } from 'undici';
 import { startServe } from '../test/support/serve.ts';
 import type { AttackName } from './neighbours/hostile.ts';
 
-const { values } = parseArgs({ options: { only: { type: 'string' }, seconds: { type: 'string', default: '10' } } });
+const { values } = parseArgs({ options: { only: { type: 'string' }, seconds: { type: 'string', default: '30' } } });
 const seconds = Number(values.seconds);
 const settleMs = 3_000;
 const attacks: AttackName[] = [

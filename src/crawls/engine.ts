@@ -147,13 +147,14 @@ class Turn {
     const event = await Promise.race([...this.#inFlight.values(), this.#hasRoom.promise, late]).finally(() =>
       clearTimeout(timer),
     );
+    // The next wait is for other room: a turn that starts no more pages would wait for the same for ever, without a pause.
+    this.#hasRoom = Promise.withResolvers();
     if (event === 'late' && !(await store.isCrawlHeld(this.#deps.db, this.#crawl)))
       throw new CrawlLost('The crawl is gone.');
   }
 
   /** Starts as many pages as may be active. */
   async #fill(): Promise<void> {
-    this.#hasRoom = Promise.withResolvers();
     const { concurrency } = this.#deps;
     const room = concurrency - this.#inFlight.size + Math.min(this.#committing, concurrency);
     if (room <= 0) return;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import type { DatabaseTarget } from '../db/address.ts';
 import { runForApp } from '../db/app-lane.ts';
 import { type Database, nobody, openDatabase } from '../db/database.ts';
@@ -130,7 +130,10 @@ async function runJob(running: Running, held: HeldJob): Promise<void> {
     else if (!(await held.detach().catch(() => false))) return waited;
     waiting.note(task, lane, crowdedOut, 'wait');
     try {
-      return await waited;
+      const result = await waited;
+      // A loop whose waits are over at once would otherwise keep the process from everything else.
+      await nextTurn();
+      return result;
     } finally {
       waiting.note(task, lane, crowdedOut, 'work');
       giveBack = await workSlots.take(lane);

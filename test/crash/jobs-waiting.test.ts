@@ -74,6 +74,29 @@ function runNow() {
     select pg_notify('jobs:insert', '')`;
 }
 
+test('a job whose waits are over at once does not keep its process from other work', async () => {
+  const ended = Promise.withResolvers<number>();
+  await start({
+    async waits(_payload, { waitOutside }) {
+      // The first wait releases the slot, which takes a statement.
+      await waitOutside(async () => {});
+      let over = false;
+      setTimeout(() => {
+        over = true;
+      });
+      let waits = 0;
+      // A process that does nothing but these waits does not see the timer.
+      while (!over && waits < 1_000_000) {
+        await waitOutside(async () => {});
+        waits += 1;
+      }
+      ended.resolve(waits);
+    },
+  });
+  await addJob(database.db, 'waits', {});
+  assert.ok((await ended.promise) < 1_000_000);
+});
+
 test('jobs that wait outside hold no slot, and all of them end', async () => {
   const gate = Promise.withResolvers<void>();
   const allWait = Promise.withResolvers<void>();

@@ -46,19 +46,25 @@ export type IngestionStarts = {
 };
 
 export function createIngestionStarts({ work, onError }: StartDeps): IngestionStarts {
-  /** Returns undefined if another ingestion of the source is active and this one may not wait for it. */
+  /**
+   * Returns undefined if another ingestion of the source is active and this one may not wait for it, or if one became
+   * active meanwhile.
+   */
   function insert(db: Db, { source, kind, items, metadata = {}, also }: NewIngestion, inline: boolean, waits: boolean) {
+    const { appId, id: sourceId } = source;
     return db.begin(async (tx) => {
-      const base = { appId: source.appId, id: newUuid(), sourceId: source.id, kind, metadata };
-      let row = await store.insertIngestion(tx, { ...base, queued: false }, items);
-      if (!row && waits && (await store.lockActive(tx, source.appId, source.id)))
-        row = await store.insertIngestion(tx, { ...base, queued: true }, items);
+      const id = newUuid();
+      const queued = waits && (await store.lockActive(tx, appId, sourceId));
+      const inserted = store.insertIngestion(tx, { appId, id, sourceId, kind, metadata, queued }, items);
+      // One that is queued cannot be refused, so its items are sent with it.
+      const [row] = await Promise.all([inserted, queued && store.insertItems(tx, appId, id, items)]);
       if (!row) return undefined;
       await also?.(tx, row);
-      await store.insertItems(tx, source.appId, row.id, items);
+      if (queued) return row;
+      await store.insertItems(tx, appId, id, items);
       // The work is done by `runInline`. The job is needed only if this process crashes.
       const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
-      if (!row.queued) await launchIngestion(tx, source, row, runAt);
+      await launchIngestion(tx, source, row, runAt);
       return row;
     });
   }

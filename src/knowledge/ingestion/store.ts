@@ -145,11 +145,13 @@ export async function setIngestionAcl(db: Db, appId: string, id: string, aclId: 
  * finds the ingestion that this transaction queued. Returns false if none is active.
  */
 export async function lockActive(tx: Transaction, appId: string, sourceId: string): Promise<boolean> {
-  await lockSource(tx, { appId, sourceId });
-  const rows = await tx`
+  const source = lockSource(tx, { appId, sourceId });
+  const active = tx`
     select 1 from knowledge_ingestions where app_id = ${appId} and source_id = ${sourceId}
       and status in ('pending', 'running', 'awaiting_callback') and not queued for share`;
-  return rows.count > 0;
+  // Sent together. The connection runs them in this order.
+  const [{ count }] = await Promise.all([active, source]);
+  return count > 0;
 }
 
 export async function findKind(db: Db, appId: string, id: string): Promise<IngestionRow['kind'] | undefined> {

@@ -97,7 +97,7 @@ async function crawl(
 /** Room for two small pages at a time. */
 const bodies = new BodyMemory(1_024);
 
-function turn(id: string, sink: Memory, isLastAttempt = false) {
+function turn(id: string, sink: Memory, options: Partial<Parameters<typeof runCrawlTurn>[3]> = {}) {
   const { parser } = server.services;
   const log = createLogger('silent');
   const gate = new HostGate(createHostLedger(server.db, newUuid()), { concurrencyMax: 4, delayMs: 0, log });
@@ -118,7 +118,8 @@ function turn(id: string, sink: Memory, isLastAttempt = false) {
     signal: new AbortController().signal,
     mustYield: () => false,
     waitOutside: (wait) => wait(),
-    isLastAttempt,
+    isLastAttempt: false,
+    ...options,
   });
 }
 
@@ -168,6 +169,35 @@ test('a second crawl of a collection requests only changes, and reports new, cha
     [['/gone', true]],
   );
   assert.deepEqual(second.verdict, { state: 'done' });
+});
+
+test('a turn that makes room for others while a page is read waits for the page, and does not ask again and again', async () => {
+  const site = await siteOf({
+    '/': htmlPage('Home', ['/one', '/two']),
+    '/one': htmlPage('One'),
+    '/two': htmlPage('Two'),
+  });
+  const sink = new Memory();
+  const id = newUuid();
+  const row = { appId: app.app.uuid, sandboxId: app.sandboxUuid, id, consumer: 'memory', collectionId: null };
+  await insertCrawl(server.db, { ...row, settings: settingsFor(`${site.origin}/`) });
+  let turns = 0;
+  for (let over = false; !over; turns++) {
+    let looks = 0;
+    let waits = 0;
+    ({ over } = await turn(id, sink, {
+      // The first turn is over as soon as it has begun to read.
+      mustYield: () => turns === 0 && looks++ > 0,
+      waitOutside: (wait) => {
+        waits += 1;
+        assert.ok(waits < 20, 'the turn waits for what has happened already');
+        return wait();
+      },
+    }));
+  }
+  assert.ok(turns > 1);
+  assert.equal(sink.pages.length, 3);
+  assert.deepEqual(sink.verdict, { state: 'done' });
 });
 
 test('pages whose robots.txt cannot be read fail, and are kept if they were read before', async () => {
@@ -228,7 +258,7 @@ test('a page that cannot be handed over ends the crawl only after the others tha
   const id = newUuid();
   const place = { appId: app.app.uuid, sandboxId: app.sandboxUuid };
   await insertCrawl(server.db, { ...place, id, consumer: 'memory', collectionId: null, settings });
-  await assert.rejects(turn(id, sink, true), /Out of space/);
+  await assert.rejects(turn(id, sink, { isLastAttempt: true }), /Out of space/);
   assert.deepEqual(Object.keys(sink.changes()).sort(), ['/', '/a', '/c', '/d', '/e']);
   assert.equal(sink.verdict?.state, 'failed');
   assert.equal(Math.max(...waiting), names.length, 'pages that were read count while they wait');
