@@ -54,7 +54,17 @@ export function listParts(length: Length, seed: number): Part[] {
       'crash-work',
       `crashes of each kind of work, ${kills.CRASH_ROUNDS} rounds`,
       [
-        ...['automations-waiting', 'automations', 'budgets', 'claims', 'crawl', 'erasures', 'failover', 'idempotency'],
+        ...[
+          'automations-waiting',
+          'automations',
+          'budgets',
+          'claims',
+          'crawl',
+          'erasures',
+          'failover',
+          'idempotency',
+          'sandboxes',
+        ],
         ...['jobs-waiting', 'jobs', 'knowledge', 'learning', 'move', 'move-steps', 'programs', 'retention'],
         ...['mcp-tasks', 'structured', 'syncs', 'tools', 'webhooks'],
       ].map(crash),
