@@ -1,13 +1,16 @@
 import { type Database, production } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
+import { addJob } from '../jobs/queue.ts';
+import { taskNames } from '../jobs/task-names.ts';
 import type { Ledger } from '../ledger/seal.ts';
+import type { Clock } from '../lib/clock.ts';
 import { AppError, found } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { pathId } from '../tenancy/references.ts';
 import * as store from './store.ts';
 
-export function createSandboxes({ db, ledger }: { db: Database; ledger: Ledger }) {
+export function createSandboxes({ db, clock, ledger }: { db: Database; clock: Clock; ledger: Ledger }) {
   return {
     createSandbox(caller: Caller, name: string): Promise<store.SandboxRow> {
       requireProduction(caller);
@@ -34,7 +37,10 @@ export function createSandboxes({ db, ledger }: { db: Database; ledger: Ledger }
       const sandboxId = found(await store.findSandbox(db, caller.appId, pathId('sandbox', id))).id;
       if (sandboxId !== production)
         await ledger.noteDeletion({ appId: caller.appId, sandboxId }, { kind: 'sandbox', id: sandboxId });
-      found(await store.deleteSandbox(db, caller.appId, sandboxId));
+      await db.begin(async (tx) => {
+        found(await store.removeSandbox(tx, caller.appId, sandboxId, clock.now()));
+        await addJob(tx, taskNames.purgeSandboxes, {}, { key: taskNames.purgeSandboxes });
+      });
     },
   };
 }

@@ -27,7 +27,7 @@ export type AppPlacement = {
   rename(row: store.AppRow): Promise<void>;
 };
 
-type AppDeps = {
+export type AppDeps = {
   db: Database;
   secrets: Secrets;
   clock: Clock;

@@ -1,6 +1,6 @@
 /*
- * Triggers of sandboxes: sandboxes_counted and sandboxes_given_back update the quota of sandboxes; sandboxes_changed
- * notifies every process of changed rights; sandboxes_kv_counters_gone deletes the counters of entries.
+ * Triggers of sandboxes: sandboxes_counted, sandboxes_removed and sandboxes_given_back update the quota of sandboxes;
+ * sandboxes_changed notifies every process of changed rights; sandboxes_kv_counters_gone deletes the counters of entries.
  * Triggers of api_keys: api_keys_added and api_keys_removed keep `credentials`, where a key's app is looked up;
  * api_keys_changed notifies every process of changed rights.
  * Triggers of developer_tokens: developer_tokens_changed also notifies every process of changed rights.
@@ -87,29 +87,32 @@ export async function insertSandbox(db: Db, appId: string, id: string, name: str
 
 export async function listSandboxes(db: Db, appId: string, page: PageRequest): Promise<[SandboxRow[], number]> {
   const rows = await db<SandboxRow[]>`
-    select * from sandboxes where app_id = ${appId} and id <> ${production}
+    select * from sandboxes where app_id = ${appId} and id <> ${production} and removed_at is null
     order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
   const [count] = await db<[{ total: number }]>`
-    select count(*) as total from sandboxes where app_id = ${appId} and id <> ${production}`;
+    select count(*) as total from sandboxes where app_id = ${appId} and id <> ${production} and removed_at is null`;
   return [rows, count.total];
 }
 
 export async function findSandbox(db: Db, appId: string, id: string): Promise<SandboxRow | undefined> {
   const [row] = await db<SandboxRow[]>`
-    select * from sandboxes where app_id = ${appId} and id = ${id} and id <> ${production}`;
+    select * from sandboxes where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null`;
   return row;
 }
 
 export async function updateSandbox(db: Db, appId: string, id: string, name: string | undefined) {
   const [row] = await db<SandboxRow[]>`
     update sandboxes set name = coalesce(${name ?? null}, name), updated_at = now()
-    where app_id = ${appId} and id = ${id} and id <> ${production} returning *`;
+    where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null returning *`;
   return row;
 }
 
-export async function deleteSandbox(db: Db, appId: string, id: string): Promise<boolean> {
-  const gone = await db`
-    delete from sandboxes where app_id = ${appId} and id = ${id} and id <> ${production}`;
+/** From the commit on, the sandbox does not exist for any caller. Its rows are deleted by a job (`purge.ts`). */
+export async function removeSandbox(tx: Db, appId: string, id: string, now: Date): Promise<boolean> {
+  const gone = await tx`
+    update sandboxes set removed_at = ${now}
+    where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null`;
+  await tx`delete from api_keys where app_id = ${appId} and sandbox_id = ${id}`;
   return gone.count > 0;
 }
 

@@ -105,7 +105,7 @@ export const exported: Readonly<Record<string, Exported>> = {
   model_budgets: { file: 'model_budgets', id: 'modelBudget' },
   model_calls: { file: 'model_calls', id: 'modelCall', omit: ['reserved_tokens', 'reserved_cost', 'model_id'] },
   openai_responses: { file: 'answers', id: 'response' },
-  personal_tokens: { file: 'personal_tokens', id: 'token', omit: ['session_epoch', 'issuer_id'] },
+  personal_tokens: { file: 'personal_tokens', id: 'token', omit: ['session_epoch', 'issuer_id', 'parent_id'] },
   refresh_tokens: { file: 'sessions', omit: ['session_epoch', 'family_id'] },
   sign_in_addresses: { file: 'sign_in_addresses' },
   team_memberships: { file: 'team_memberships', id: 'membership' },

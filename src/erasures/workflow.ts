@@ -210,22 +210,19 @@ async function forgetApprover(tx: Transaction, erasure: store.ErasureRow): Promi
 /** Deletes the contents of erased files. Returns false while a backup still has to copy them. */
 async function removeBlobs({ db, blobs }: EraseDeps, { appId, id }: store.ErasureRow, signal: AbortSignal) {
   for (;;) {
-    const removed = await db.begin(async (tx) => {
-      const due = await tx<{ blobKey: string; partial: never | null }[]>`
-        select blob_key, partial from doomed_blobs where app_id = ${appId} and erasure_id = ${id}
-        order by blob_key limit ${blobsBatch} for update`;
-      if (due.length === 0) return 0;
-      if (await isBackupRunning(tx)) return undefined;
-      for (const { blobKey, partial } of due) {
-        await blobs.remove(blobKey);
-        if (partial !== null) await blobs.partials.remove(blobKey, partial);
-        await deleteDoomedBlob(tx, appId, blobKey);
-      }
-      return due.length;
-    });
-    if (removed === undefined) return false;
-    if (removed === 0) return true;
-    signal.throwIfAborted();
+    const due = await db<{ blobKey: string; partial: never | null }[]>`
+      select blob_key, partial from doomed_blobs where app_id = ${appId} and erasure_id = ${id}
+      order by blob_key limit ${blobsBatch}`;
+    if (due.length === 0) return true;
+    // A backup that starts after this does not see the rows of these blobs.
+    if (await isBackupRunning(db)) return false;
+    // No transaction is open meanwhile: the store may take long. A blob may be deleted twice, and its record is last.
+    for (const { blobKey, partial } of due) {
+      await blobs.remove(blobKey);
+      if (partial !== null) await blobs.partials.remove(blobKey, partial);
+      await deleteDoomedBlob(db, appId, blobKey);
+      signal.throwIfAborted();
+    }
   }
 }
 

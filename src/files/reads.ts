@@ -96,7 +96,7 @@ function createLinkReads({ db, clock, signedLinks, capabilities }: ReadDeps) {
           'forbidden',
           'This download link is not valid or has expired. Fetch the file for a new one.',
         );
-      return found(await store.findFile(db, appId, fileId));
+      return found(await store.findLinkedFile(db, appId, fileId));
     },
 
     /**

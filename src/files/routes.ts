@@ -40,12 +40,11 @@ const digest = Type.Optional(
 const bytesSchema = Type.Any({ description: 'The contents.' });
 
 type FileRouteDeps = Pick<FileDeps, 'blobs' | 'clock'> & FileLinks & { files: FileService };
-type Present = (seen: VisibleFile) => Promise<unknown>;
+type Present = (seen: VisibleFile, picture?: PictureRequest) => Promise<unknown>;
 
 export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
   const { files, clock } = deps;
-  const present = ({ file, grants }: VisibleFile, picture?: PictureRequest) =>
-    presentFile(deps, file, clock.now(), grants, picture);
+  const present: Present = ({ file, grants }, picture) => presentFile(deps, file, clock.now(), grants, picture);
 
   api.app(everyCaller, {
     method: 'POST',
@@ -82,6 +81,14 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     },
   });
 
+  registerOneFile(api, files, present);
+  registerUploadRoutes(api, deps, present);
+  registerUploadLinks(api, deps, present);
+  registerByteRoutes(api, deps);
+  registerCapabilities(api, deps);
+}
+
+function registerOneFile(api: Api, files: FileService, present: Present): void {
   api.app(everyCaller, {
     method: 'GET',
     path: '/api/v1/files/:file',
@@ -126,11 +133,6 @@ export function registerFileRoutes(api: Api, deps: FileRouteDeps): void {
     responses: { 204: null },
     handler: ({ caller, params: { file } }) => files.delete(caller, file),
   });
-
-  registerUploadRoutes(api, deps, present);
-  registerUploadLinks(api, deps, present);
-  registerByteRoutes(api, deps);
-  registerCapabilities(api, deps);
 }
 
 function registerUploadRoutes(api: Api, { files }: FileRouteDeps, present: Present): void {

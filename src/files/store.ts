@@ -19,6 +19,7 @@ import {
   matchesSeen,
   orgVisible,
   ownedVisible,
+  sandboxIsThere,
   teamVisible,
   userVisible,
 } from '../tenancy/visible.ts';
@@ -192,6 +193,14 @@ export async function findFile(db: Db, appId: string, id: string): Promise<FileR
   return row;
 }
 
+/** The file that a link names, unless its sandbox was deleted. */
+export async function findLinkedFile(db: Db, appId: string, id: string): Promise<FileRow | undefined> {
+  const [row] = await db<FileRow[]>`
+    select f.* from files f
+    where f.app_id = ${appId} and f.id = ${id} and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')}`;
+  return row;
+}
+
 /** Several files of an app, for responses that embed files. */
 export function listFilesById(db: Db, appId: string, ids: readonly string[]): Promise<FileRow[]> {
   return db<FileRow[]>`select * from files where app_id = ${appId} and id = any(${[...ids]}::uuid[])`;
@@ -277,14 +286,24 @@ export async function findCapability(
   }[role];
   const [row] = await db<CapabilityRow[]>`
     select apps.capability_key, f.*, coalesce(${inRole}, false) as in_role
-    from apps left join files f on f.app_id = apps.id and f.id = ${fileId} where apps.id = ${appId}`;
+    from apps left join files f on f.app_id = apps.id and f.id = ${fileId}
+      and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')} where apps.id = ${appId}`;
   return row;
 }
 
-/** Records that a blob is about to be written. Without a row after `graceHours`, the sweep deletes it. */
-export async function insertDoomedBlob(db: Db, scope: Scope, blobKey: string, graceHours: number): Promise<void> {
-  await db`insert into doomed_blobs (app_id, blob_key, due_at)
-    values (${scope.appId}, ${blobKey}, now() + make_interval(hours => ${graceHours}))`;
+/** Records that a blob is about to be written. Without a row after `graceHours`, the sweep deletes it. Returns until when. */
+export async function insertDoomedBlob(db: Db, scope: Scope, blobKey: string, graceHours: number): Promise<Date> {
+  const [row] = await db<[{ dueAt: Date }]>`insert into doomed_blobs (app_id, blob_key, due_at)
+    values (${scope.appId}, ${blobKey}, date_trunc('milliseconds', now()) + make_interval(hours => ${graceHours}))
+    returning due_at`;
+  return row.dueAt;
+}
+
+/** Deletes the record of a blob, unless somebody has changed it since it had this time. Returns whether it did. */
+export async function deleteDoomedBlobOf(db: Db, appId: string, blobKey: string, dueAt: Date): Promise<boolean> {
+  const gone = await db`
+    delete from doomed_blobs where app_id = ${appId} and blob_key = ${blobKey} and due_at = ${dueAt}`;
+  return gone.count > 0;
 }
 
 export async function deleteDoomedBlob(db: Db, appId: string, blobKey: string): Promise<void> {
@@ -300,19 +319,44 @@ export async function postponeDoomedBlob(db: Db, appId: string, blobKey: string)
 type DueBlob = {
   appId: string;
   blobKey: string;
+  /** When the record is due again, which says that nobody else has changed it. */
+  dueAt: Date;
   /** The state of a partial blob to delete as well. */
   partial: PartialState | null;
   referred: boolean;
 };
 
 /**
- * Locks some of the blobs that are due for deletion; concurrent sweeps skip them. Those of deleted files are due
- * `keptDays` later.
+ * Decides to delete some of the blobs that are due; other sweeps leave them out for an hour. Those of deleted files are due
+ * `keptDays` later. From then on, no file can begin to refer to such a blob.
  */
-export function takeDueBlobs(db: Db, limit: number, keptDays: number): Promise<DueBlob[]> {
-  return db`
-    select d.app_id, d.blob_key, d.partial, exists (select 1 from files f where f.app_id = d.app_id and f.blob_key = d.blob_key) as referred
-    from doomed_blobs d where ${isInUse(db, 'd.app_id')} and d.due_at <= now() - make_interval(days => ${keptDays}) order by d.due_at limit ${limit} for update of d skip locked`;
+export async function takeDueBlobs(db: Db, limit: number, keptDays: number): Promise<DueBlob[]> {
+  const taken = await db<Omit<DueBlob, 'referred'>[]>`
+    with due as materialized (
+      select app_id, blob_key from doomed_blobs d
+      where ${isInUse(db, 'd.app_id')} and d.due_at <= now() - make_interval(days => ${keptDays})
+      order by d.due_at limit ${limit} for update of d skip locked)
+    update doomed_blobs d
+    set due_at = date_trunc('milliseconds', now()) - make_interval(days => ${keptDays}) + interval '1 hour'
+    from due where d.app_id = due.app_id and d.blob_key = due.blob_key
+    returning d.app_id, d.blob_key, d.partial, d.due_at`;
+  if (taken.length === 0) return [];
+  // After the decision: a file that was deleted while the first statement ran refers to nothing any more.
+  const referred = await db<{ blobKey: string }[]>`
+    select f.blob_key from unnest(${taken.map(({ appId }) => appId)}::uuid[],
+      ${taken.map(({ blobKey }) => blobKey)}::text[]) g (app_id, blob_key)
+      join files f on f.app_id = g.app_id and f.blob_key = g.blob_key`;
+  const kept = new Set(referred.map(({ blobKey }) => blobKey));
+  return taken.map((blob) => ({ ...blob, referred: kept.has(blob.blobKey) }));
+}
+
+/** Leaves blobs that were taken and not deleted to the next sweep. */
+export async function giveBackDueBlobs(db: Db, blobs: readonly DueBlob[], keptDays: number): Promise<void> {
+  await db`
+    update doomed_blobs d set due_at = now() - make_interval(days => ${keptDays})
+    from unnest(${blobs.map(({ appId }) => appId)}::uuid[], ${blobs.map(({ blobKey }) => blobKey)}::text[],
+      ${blobs.map(({ dueAt }) => dueAt)}::timestamptz[]) g (app_id, blob_key, due_at)
+    where d.app_id = g.app_id and d.blob_key = g.blob_key and d.due_at = g.due_at`;
 }
 
 /** Filters users, teams, orgs or agents by visibility to the caller. */

@@ -4,7 +4,14 @@ import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
 import { limits } from '../lib/limits.ts';
 import { deleteUnusedPictures } from './picture-store.ts';
-import { deleteDoomedBlob, isBackupRunning, isBlobUploading, postponeDoomedBlob, takeDueBlobs } from './store.ts';
+import {
+  deleteDoomedBlobOf,
+  giveBackDueBlobs,
+  isBackupRunning,
+  isBlobUploading,
+  postponeDoomedBlob,
+  takeDueBlobs,
+} from './store.ts';
 
 const batchSize = 100;
 const batchesMax = 1_000;
@@ -25,29 +32,31 @@ type Swept = { blobs: number; temporary: number };
 
 /**
  * Deletes blobs without a row and remains of interrupted writes. Any number of processes may sweep concurrently, and
- * the next sweep continues an interrupted one. Throws if a blob cannot be deleted; the next sweep then leaves it out.
+ * the next sweep continues an interrupted one: what that had taken is due again an hour later. Throws if a blob cannot be
+ * deleted; the next sweep then leaves it out. No transaction is open while the store deletes, however long it takes.
  */
 export async function sweepBlobs({ db, blobs, deletedBlobDays = 0, ownsApp }: SweepDeps): Promise<Swept> {
   let removed = 0;
   for (let batch = 0; batch < batchesMax; batch++) {
-    const due = await db.begin(async (tx) => {
-      // Blobs that a backup still has to copy are kept until a later sweep.
-      if (await isBackupRunning(tx)) return [];
-      const taken = await takeDueBlobs(tx, batchSize, deletedBlobDays);
-      for (const { appId, blobKey, partial, referred } of taken) {
-        try {
-          if (!referred) await blobs.remove(blobKey);
-          if (partial !== null) await blobs.partials.remove(blobKey, partial);
-        } catch (error) {
-          // One that the store keeps, such as a locked object, must not keep those behind it.
-          await postponeDoomedBlob(tx, appId, blobKey);
-          return { error };
-        }
-        await deleteDoomedBlob(tx, appId, blobKey);
+    const due = await takeDueBlobs(db, batchSize, deletedBlobDays);
+    // Blobs that a backup still has to copy are kept until a later sweep. One that starts after this finds no file of them.
+    if (due.length > 0 && (await isBackupRunning(db))) {
+      await giveBackDueBlobs(db, due, deletedBlobDays);
+      break;
+    }
+    for (const [index, { appId, blobKey, partial, referred, dueAt }] of due.entries()) {
+      try {
+        if (!referred) await blobs.remove(blobKey);
+        if (partial !== null) await blobs.partials.remove(blobKey, partial);
+      } catch (error) {
+        // One that the store keeps, such as a locked object, must not keep those behind it.
+        await postponeDoomedBlob(db, appId, blobKey);
+        await giveBackDueBlobs(db, due.slice(index + 1), deletedBlobDays);
+        throw error;
       }
-      return taken;
-    });
-    if ('error' in due) throw due.error;
+      // Unless its file was deleted meanwhile: then there is more to delete.
+      await deleteDoomedBlobOf(db, appId, blobKey, dueAt);
+    }
     removed += due.filter(({ referred }) => !referred).length;
     if (due.length < batchSize) break;
   }

@@ -90,27 +90,32 @@ export async function storeFile(deps: WriteDeps, scope: Scope, contents: FileCon
   const blobKey = `${scope.appId}/${newUuid()}`;
   const discard = () => discardBlob(deps, scope.appId, blobKey);
   // Committed before the blob exists, and independent of the transaction that will write the row.
-  await runApart(() => store.insertDoomedBlob(db, scope, blobKey, graceHours));
+  const noted = await runApart(() => store.insertDoomedBlob(db, scope, blobKey, graceHours));
   try {
     const blob = await blobs.put(blobKey, contents.bytes, {
       contentType,
       ...defined({ sizeMax, checksum }),
     });
     const bytes = contents.bytes instanceof Uint8Array ? contents.bytes : undefined;
-    return { commit: await adoptBlob(deps, scope, { id, filename, contentType, shared }, blob, bytes), discard };
+    const commit = await adoptBlob(deps, scope, { id, filename, contentType, shared }, blob, bytes, noted);
+    return { commit, discard };
   } catch (error) {
     await discard();
     throw translateWriteError(error);
   }
 }
 
-/** How a stored blob becomes a file. `bytes` are its contents, if they are in memory. */
+/**
+ * How a stored blob becomes a file. `bytes` are its contents, if they are in memory. `noted` is the time in the record of a
+ * write: once the sweep has changed it, the blob may be gone.
+ */
 export async function adoptBlob(
   deps: WriteDeps,
   scope: Scope,
   file: { id: string; filename: string; contentType: string; shared: boolean },
   blob: StoredBlob,
   bytes?: Uint8Array,
+  noted?: Date,
 ): Promise<StoredFile['commit']> {
   const image = isImage(file.contentType) ? await readImageSize(deps, scope.appId, blob, bytes) : undefined;
   return async (tx, { orgId, teamId, userId, agentId }, record) => {
@@ -129,7 +134,8 @@ export async function adoptBlob(
         userId,
         agentId,
       });
-      await store.deleteDoomedBlob(tx, scope.appId, blob.key);
+      if (noted !== undefined && !(await store.deleteDoomedBlobOf(tx, scope.appId, blob.key, noted)))
+        throw new AppError('unavailable', 'This write took too long. Send it again.');
       await record?.(tx, row);
       return row;
     } catch (error) {

@@ -18,6 +18,7 @@ export const taskNames = {
   logEvents: 'log_events',
   matchEvent: 'match_event',
   mergeIndex: 'merge_index',
+  purgeSandboxes: 'purge_sandboxes',
   purgeSources: 'purge_sources',
   sealLedger: 'seal_ledger',
   startPulls: 'start_pulls',

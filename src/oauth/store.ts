@@ -4,6 +4,7 @@
 import type { Db } from '../db/database.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../tenancy/caller.ts';
+import { keyIsValid } from '../tenancy/credential-store.ts';
 import type { KeyScope } from '../tenancy/key-scopes.ts';
 import { inScope } from '../tenancy/visible.ts';
 
@@ -58,11 +59,16 @@ export async function renewGrant(
     where app_id = ${appId} and id = ${id}`;
 }
 
+/** SQL: the assistant `g` is connected or waits for its tokens: its time is not over, nor its key, which its tokens name. */
+function isOpen(db: Db, now: Date) {
+  return db`g.expires_at > ${now} and ${keyIsValid(db, 'g.app_id', 'g.key_id', now)}`;
+}
+
 /** SQL: the assistant is connected, and the caller sees it: users their own. */
 function connectedVisible(db: Db, caller: Caller, now: Date) {
   const seen = canSeeWholeApp(caller) ? db`true` : db`g.user_id = ${caller.kind === 'user' ? caller.userId : null}`;
   return db`${inScope(db, caller, 'u')} and g.app_id = ${caller.appId} and ${seen}
-    and g.refresh_digest is not null and g.expires_at > ${now}`;
+    and g.refresh_digest is not null and ${isOpen(db, now)}`;
 }
 
 const sameUser = (db: Db) =>
@@ -95,8 +101,8 @@ export async function findGrant(db: Db, caller: Caller, id: string, now: Date): 
 /** The user's grants that have not ended, with those whose code was not exchanged yet. */
 export async function countGrants(db: Db, { appId }: Scope, userId: string, now: Date): Promise<number> {
   const [row] = await db<[{ count: number }]>`
-    select count(*) as count from assistant_grants
-    where app_id = ${appId} and user_id = ${userId} and expires_at > ${now}`;
+    select count(*) as count from assistant_grants g
+    where g.app_id = ${appId} and g.user_id = ${userId} and ${isOpen(db, now)}`;
   return row.count;
 }
 
@@ -104,9 +110,9 @@ export async function deleteGrant(db: Db, appId: string, id: string): Promise<vo
   await db`delete from assistant_grants where app_id = ${appId} and id = ${id}`;
 }
 
-/** Deletes expired grants of all apps, and those of sessions that have ended. */
+/** Deletes expired grants of all apps, those of keys that have ended, and those of sessions that have ended. */
 export async function deleteEndedGrants(db: Db, now: Date): Promise<void> {
-  await db`delete from assistant_grants g where g.expires_at <= ${now} or not exists (
+  await db`delete from assistant_grants g where not (${isOpen(db, now)}) or not exists (
     select from users u where u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch)`;
 }
 

@@ -7,7 +7,7 @@ import { accessTokenSeconds, mintAccessToken } from '../tenancy/access-tokens.ts
 import type { Scope } from '../tenancy/caller.ts';
 import { type Credential, epochOf, issuerOf } from '../tenancy/credential.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
-import { requireRoom } from '../tenancy/room.ts';
+import { lockRoom, requireRoom } from '../tenancy/room.ts';
 import { digest, generateCredential, type Secrets } from '../tenancy/secrets.ts';
 import { verifyPassword } from '../users/passwords.ts';
 import type { UserService } from '../users/service.ts';
@@ -173,9 +173,10 @@ function createPersonalTokens({ db, clock }: AuthDeps): PersonalTokens {
       const row = await db.begin(async (tx) => {
         const { appId } = scope;
         const message = `A user has at most ${personalTokensMax} tokens. Revoke one first.`;
-        const room = { things: 'tokens', max: personalTokensMax, message, of: userId };
+        const room = { ...roomOf(userId), max: personalTokensMax, message };
         await requireRoom(tx, scope, room, () => store.countPersonalTokens(tx, appId, userId));
-        return store.insertPersonalToken(tx, { appId, ...made });
+        const parentDigest = shown?.kind === 'personal_token' ? Buffer.from(shown.digest, 'hex') : null;
+        return store.insertPersonalToken(tx, { appId, ...made, parentDigest });
       });
       if (!row) throw sessionEnded(epoch);
       return { row, token, expiresIn: Math.floor((expiresAt.getTime() - now.getTime()) / 1000) };
@@ -184,10 +185,17 @@ function createPersonalTokens({ db, clock }: AuthDeps): PersonalTokens {
     listPersonalTokens: (scope, userId) => store.listPersonalTokens(db, scope.appId, userId),
 
     async revokePersonalToken(scope, userId, id) {
-      found(await store.revokePersonalToken(db, scope.appId, userId, id));
+      await db.begin(async (tx) => {
+        // A token that is being created with this one exists then, or its creation sees this one revoked.
+        await lockRoom(tx, scope, roomOf(userId));
+        found(await store.revokePersonalToken(tx, scope.appId, userId, id));
+      });
     },
   };
 }
+
+/** The room for the personal tokens of a user. */
+const roomOf = (userId: string) => ({ things: 'tokens', of: userId });
 
 /** The user's sessions have ended. Without a session of their own that could have ended, the user was deleted: 404. */
 function sessionEnded(epoch: number | undefined): AppError {

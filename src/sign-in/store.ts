@@ -58,7 +58,7 @@ export type PersonalTokenRow = {
   revokedAt: Date | null;
 };
 
-/** Returns undefined if this session epoch of the user has ended. */
+/** Returns undefined if this session epoch of the user has ended, or the token with which this one is created. */
 export async function insertPersonalToken(
   db: Db,
   token: {
@@ -70,14 +70,19 @@ export async function insertPersonalToken(
     expiresAt: Date;
     epoch: number | undefined;
     issuerId: string | undefined;
+    /** The digest of the personal token with which this one is created. */
+    parentDigest: Buffer | null;
   },
 ): Promise<PersonalTokenRow | undefined> {
   const [row] = await db<PersonalTokenRow[]>`
-    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at, session_epoch, issuer_id)
-    select app_id, ${token.id}::uuid, id, ${token.name}, ${token.digest}::bytea, ${token.expiresAt}::timestamptz,
-      session_epoch, ${token.issuerId ?? null}::uuid
-    from users where app_id = ${token.appId} and id = ${token.userId}
-      and session_epoch = coalesce(${token.epoch ?? null}, session_epoch)
+    insert into personal_tokens (app_id, id, user_id, name, digest, expires_at, session_epoch, issuer_id, parent_id)
+    select u.app_id, ${token.id}::uuid, u.id, ${token.name}, ${token.digest}::bytea, ${token.expiresAt}::timestamptz,
+      u.session_epoch, ${token.issuerId ?? null}::uuid, p.id
+    from users u left join personal_tokens p
+      on p.app_id = u.app_id and p.digest = ${token.parentDigest}::bytea and p.revoked_at is null
+    where u.app_id = ${token.appId} and u.id = ${token.userId}
+      and u.session_epoch = coalesce(${token.epoch ?? null}, u.session_epoch)
+      and (p.id is not null or ${token.parentDigest}::bytea is null)
     returning id, name, created_at, last_used_at, expires_at, revoked_at`;
   return row;
 }
@@ -96,9 +101,15 @@ export async function countPersonalTokens(db: Db, appId: string, userId: string)
   return row.count;
 }
 
+/** Revokes the token and those that were created with it. Returns false if there is no such token, or it was revoked. */
 export async function revokePersonalToken(db: Db, appId: string, userId: string, id: string): Promise<boolean> {
-  const changed = await db`update personal_tokens set revoked_at = now()
-    where app_id = ${appId} and user_id = ${userId} and id = ${id} and revoked_at is null`;
+  const changed = await db`
+    with recursive ended as (
+      select id from personal_tokens
+      where app_id = ${appId} and user_id = ${userId} and id = ${id} and revoked_at is null
+      union select t.id from ended e join personal_tokens t on t.app_id = ${appId} and t.parent_id = e.id)
+    update personal_tokens set revoked_at = now()
+    where app_id = ${appId} and id in (select id from ended) and revoked_at is null`;
   return changed.count > 0;
 }
 

@@ -1,6 +1,6 @@
 import { type Db, nobody, type Statement } from '../db/database.ts';
 import type { AgentCaller, Caller, OrgRole, Scope, TeamRole, UserCaller } from './caller.ts';
-import type { Owned } from './visible.ts';
+import { type Owned, sandboxIsThere } from './visible.ts';
 
 /** Loads users, agents and owners as callers, with their current rights. Nothing else loads them. */
 
@@ -15,7 +15,8 @@ export async function loadUserRights(
 ): Promise<{ caller: UserCaller; sessionEpoch: number } | undefined> {
   const [row] = await db<RightsRow[]>`
     select ${rightsColumns(db, db`${scope.appId}`)} from users u
-    where u.app_id = ${scope.appId} and u.sandbox_id = ${scope.sandboxId} and u.id = ${scope.userId}`;
+    where u.app_id = ${scope.appId} and u.sandbox_id = ${scope.sandboxId} and u.id = ${scope.userId}
+      and ${sandboxIsThere(db, 'u.app_id', 'u.sandbox_id')}`;
   return row && { caller: userCaller(scope, row), sessionEpoch: row.sessionEpoch };
 }
 
@@ -29,7 +30,8 @@ export async function loadUserCallers(
     select g.place, ${rightsColumns(db, db`g.app_id`)} from
       unnest(${users.map((user) => user.appId)}::uuid[], ${users.map((user) => user.sandboxId)}::uuid[],
         ${users.map((user) => user.userId)}::uuid[]) with ordinality g (app_id, sandbox_id, user_id, place)
-      join users u on u.app_id = g.app_id and u.sandbox_id = g.sandbox_id and u.id = g.user_id`;
+      join users u on u.app_id = g.app_id and u.sandbox_id = g.sandbox_id and u.id = g.user_id
+    where ${sandboxIsThere(db, 'u.app_id', 'u.sandbox_id')}`;
   for (const row of rows) {
     const user = users[row.place - 1];
     if (user) callers[row.place - 1] = userCaller(user, row);
@@ -68,7 +70,8 @@ export async function loadAgentCaller(db: Db, scope: Scope & { agentId: string }
     select a.org_id, a.team_id,
       (select jsonb_object_agg(m.team_id, m.role) from team_memberships m
         where m.app_id = ${appId} and m.agent_id = a.id) as teams
-    from agents a where a.app_id = ${appId} and a.sandbox_id = ${sandboxId} and a.id = ${agentId}`;
+    from agents a where a.app_id = ${appId} and a.sandbox_id = ${sandboxId} and a.id = ${agentId}
+      and ${sandboxIsThere(db, 'a.app_id', 'a.sandbox_id')}`;
   if (!row) return undefined;
   const teams = new Map(Object.entries(row.teams ?? {}));
   if (row.teamId !== null) teams.set(row.teamId, 'owner');

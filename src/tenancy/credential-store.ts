@@ -1,4 +1,4 @@
-import type { Db } from '../db/database.ts';
+import type { Db, Statement } from '../db/database.ts';
 import type { Scope } from './caller.ts';
 import type { Credential, CredentialFacts } from './credential.ts';
 import type { KeyScope } from './key-scopes.ts';
@@ -31,7 +31,7 @@ export async function findDeveloper(db: Db, token: string): Promise<{ developerI
 export async function listDeveloperSandboxes(db: Db, developerId: string): Promise<Map<string, Set<string>>> {
   const rows = await db<{ appId: string; sandboxes: string[] }[]>`
     select a.id as app_id, array_agg(s.id) as sandboxes
-    from apps a join sandboxes s on s.app_id = a.id where a.developer_id = ${developerId} group by a.id`;
+    from apps a join sandboxes s on s.app_id = a.id and s.removed_at is null where a.developer_id = ${developerId} group by a.id`;
   return new Map(rows.map((row) => [row.appId, new Set(row.sandboxes)]));
 }
 
@@ -58,6 +58,12 @@ export async function findGrant(db: Db, appId: string, id: string): Promise<Assi
       join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch
     where g.app_id = ${appId} and g.id = ${id} and g.refresh_digest is not null`;
   return row;
+}
+
+/** SQL: the key that these columns name is neither revoked nor expired. */
+export function keyIsValid(db: Db, appColumn: string, keyColumn: string, now: Date): Statement {
+  return db`exists (select from api_keys k where k.app_id = ${db(appColumn)} and k.id = ${db(keyColumn)} and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > ${now}))`;
 }
 
 /** Whether the session is active: its family of refresh tokens is not revoked. */
@@ -117,7 +123,8 @@ async function findValid(
   const given = db`jsonb_to_recordset(${db.json(shown.map(rowOf))}) as g
     (place integer, app_id uuid, sandbox_id uuid, user_id uuid, key_id uuid, epoch integer, session_id uuid, digest text,
       expires_at timestamptz, issuer_id uuid, issuer_changed_at timestamptz, issuer_key_id uuid, grant_id uuid)`;
-  const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch`;
+  const sameUser = db`join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.epoch
+    join sandboxes b on b.app_id = u.app_id and b.id = u.sandbox_id and b.removed_at is null`;
   const rows = await {
     none: () => db<{ place: number }[]>`select 0 as place where false`,
     user: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
@@ -125,19 +132,17 @@ async function findValid(
         and (g.session_id is null or exists (select from refresh_tokens r
           where r.app_id = g.app_id and r.family_id = g.session_id and r.revoked_at is null))
         and (g.grant_id is null or exists (select from assistant_grants a
-          where a.app_id = g.app_id and a.id = g.grant_id and a.expires_at > ${now}))
+          where a.app_id = g.app_id and a.id = g.grant_id and a.expires_at > ${now}
+            and ${keyIsValid(db, 'a.app_id', 'a.key_id', now)}))
         and (g.issuer_id is null or exists (select from identity_issuers i
           where i.app_id = g.app_id and i.id = g.issuer_id
             and (g.issuer_changed_at is null or i.updated_at = g.issuer_changed_at)))
-        and (g.issuer_key_id is null or exists (select from api_keys k
-          where k.app_id = g.app_id and k.id = g.issuer_key_id and k.revoked_at is null
-            and (k.expires_at is null or k.expires_at > ${now})))`,
+        and (g.issuer_key_id is null or ${keyIsValid(db, 'g.app_id', 'g.issuer_key_id', now)})`,
     personal_token: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
       join personal_tokens t on t.app_id = g.app_id and t.digest = decode(g.digest, 'hex')
       where t.revoked_at is null and (t.expires_at is null or t.expires_at > ${now})`,
     key: () => db<{ place: number }[]>`select g.place from ${given}
-      join api_keys k on k.app_id = g.app_id and k.id = g.key_id
-      where k.revoked_at is null and (k.expires_at is null or k.expires_at > ${now})`,
+      where ${keyIsValid(db, 'g.app_id', 'g.key_id', now)}`,
     user_session: () => db<{ place: number }[]>`select g.place from ${given} ${sameUser}
       join console_user_sessions s on s.app_id = g.app_id and s.digest = decode(g.digest, 'hex')
       where s.expires_at > ${now}`,
@@ -178,7 +183,7 @@ async function findOwnScopes(
     select g.place from unnest(${scoped.map(({ place }) => place)}::integer[],
       ${scoped.map(({ developerId }) => developerId)}::uuid[], ${identities.map((one) => one?.appId ?? null)}::uuid[],
       ${identities.map((one) => one?.sandboxId ?? null)}::uuid[]) as g (place, developer_id, app_id, sandbox_id)
-    where exists (select from apps a join sandboxes b on b.app_id = a.id and b.id = g.sandbox_id
+    where exists (select from apps a join sandboxes b on b.app_id = a.id and b.id = g.sandbox_id and b.removed_at is null
       where a.id = g.app_id and a.developer_id = g.developer_id)`;
   return [...free, ...rows.map(({ place }) => place)];
 }

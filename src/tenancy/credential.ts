@@ -23,7 +23,7 @@ export type Credential =
 
 /**
  * What a token of an issuer depends on, apart from its user: the issuer as it was at that time, and the key that named the
- * app. Without `changedAt` and `keyId`: the issuer alone.
+ * app. Without `changedAt`: the issuer whatever its settings, in what the user created with the token.
  */
 type IssuerFacts = { id: string; changedAt?: Date; keyId?: string };
 
@@ -68,7 +68,8 @@ export function lastingCredential(credential: Credential | undefined): Credentia
     return { kind: 'developer_token', digest: credential.tokenDigest };
   if (credential?.kind !== 'user' && credential?.kind !== 'session') return credential;
   const issuerId = issuerOf(credential);
-  const issuer = issuerId === undefined ? undefined : { id: issuerId };
+  const keyId = credential.kind === 'user' ? credential.issuer?.keyId : undefined;
+  const issuer = issuerId === undefined ? undefined : { id: issuerId, ...defined({ keyId }) };
   const grantId = credential.kind === 'user' ? credential.grantId : undefined;
   return { kind: 'user', epoch: credential.epoch, sessionId: undefined, ...defined({ issuer, grantId }) };
 }

@@ -8,6 +8,7 @@ import type { Scope } from './caller.ts';
 import type { Identified } from './credential.ts';
 import type { CredentialHeaders, Credentials } from './credentials.ts';
 import { digest, type Secrets } from './secrets.ts';
+import { sandboxIsThere } from './visible.ts';
 
 /** The cookie that carries the value of a session. */
 export const sessionCookie = 'quarry_session';
@@ -116,7 +117,8 @@ async function findUserSession(db: Db, appId: string, value: string, now: Date):
     select s.user_id, u.sandbox_id, s.session_epoch as epoch, s.issuer_id, s.expires_at
     from console_user_sessions s
       join users u on u.app_id = s.app_id and u.id = s.user_id and u.session_epoch = s.session_epoch
-    where s.app_id = ${appId} and s.digest = ${digest(value)} and s.expires_at > ${now}`;
+    where s.app_id = ${appId} and s.digest = ${digest(value)} and s.expires_at > ${now}
+      and ${sandboxIsThere(db, 'u.app_id', 'u.sandbox_id')}`;
   return row && { kind: 'user', appId, ...row };
 }
 

@@ -57,6 +57,11 @@ function isOrgLevel(row: Owned): boolean {
 
 type Fragment = Statement;
 
+/** SQL: the sandbox that these columns name was not deleted. Its rows may still be there. */
+export function sandboxIsThere(db: Db, appColumn: string, sandboxColumn: string): Fragment {
+  return db`exists (select from sandboxes b where b.app_id = ${db(appColumn)} and b.id = ${db(sandboxColumn)} and b.removed_at is null)`;
+}
+
 /** SQL: the row is in the caller's app and sandbox. Every tenant query includes this. */
 export function inScope(db: Db, caller: { appId: string; sandboxId: string }, alias: string): Fragment {
   return db`${db(`${alias}.app_id`)} = ${caller.appId} and ${db(`${alias}.sandbox_id`)} = ${caller.sandboxId}`;

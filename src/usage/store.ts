@@ -62,7 +62,7 @@ export async function findDrift(tx: Transaction): Promise<Drift[]> {
       union all
       select app_id, sandbox_id, 'documents', count(*) from knowledge_documents group by app_id, sandbox_id
       union all
-      select app_id, ${production}::uuid, 'sandboxes', count(*) from sandboxes where id <> ${production}
+      select app_id, ${production}::uuid, 'sandboxes', count(*) from sandboxes where id <> ${production} and removed_at is null
       group by app_id),
     booked as (
       select app_id, sandbox_id, measure, sum(used)::bigint as booked from app_usage

@@ -33,7 +33,7 @@ const ofSeveralApps: Readonly<Record<string, readonly string[]>> = {
   'src/knowledge/permissions/store.ts': ['delete from knowledge_acls where (app_id, id) in'],
   'src/knowledge/versions/store.ts': ['select s.app_id, s.id as source_id from knowledge_sources s'],
   'src/monitoring/store.ts': ["(select 'document', 'unembedded'"],
-  'src/oauth/store.ts': ['delete from assistant_grants g where g.expires_at'],
+  'src/oauth/store.ts': ['delete from assistant_grants g where not ('],
   'src/tenancy/credential-store.ts': ['where (g.expires_at is null or g.expires_at > '],
   'src/webhooks/delivery-store.ts': ['select w.app_id, w.id as webhook_id'],
 };

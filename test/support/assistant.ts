@@ -182,6 +182,8 @@ export class MemoryOAuth implements OAuthClientProvider {
 export async function connectAssistant(db: Database, { app, user, id }: { app: string; user: string; id: string }) {
   await db`insert into assistant_grants (app_id, id, user_id, session_epoch, key_id, client_digest, client_name,
       redirect_uri, scopes, code_digest, code_challenge, refresh_digest, created_at, used_at, expires_at)
-    select u.app_id, ${id}::uuid, u.id, u.session_epoch, gen_random_uuid(), '', 'Helper', ${callback}, '{kv}', '', '', '',
-      now(), now(), now() + interval '30 days' from users u where u.app_id = ${app} and u.id = ${user}`;
+    select u.app_id, ${id}::uuid, u.id, u.session_epoch, k.id, '', 'Helper', ${callback}, '{kv}', '', '', '',
+      now(), now(), now() + interval '30 days' from users u
+      join api_keys k on k.app_id = u.app_id and k.type = 'publishable'
+    where u.app_id = ${app} and u.id = ${user} limit 1`;
 }

@@ -2,7 +2,7 @@
 import type { Db } from '../../db/database.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
-import { approvalVisible, inScope } from '../../tenancy/visible.ts';
+import { approvalVisible, inScope, sandboxIsThere } from '../../tenancy/visible.ts';
 
 type ApprovalStatus = 'waiting' | 'answered' | 'expired' | 'cancelled';
 
@@ -143,6 +143,8 @@ export async function findLink(db: Db, appId: string, id: string): Promise<LinkR
 }
 
 export async function findAnyApproval(db: Db, appId: string, id: string): Promise<ApprovalRow | undefined> {
-  const [row] = await db<ApprovalRow[]>`select * from approvals where app_id = ${appId} and id = ${id}`;
+  const [row] = await db<ApprovalRow[]>`
+    select a.* from approvals a
+    where a.app_id = ${appId} and a.id = ${id} and ${sandboxIsThere(db, 'a.app_id', 'a.sandbox_id')}`;
   return row;
 }

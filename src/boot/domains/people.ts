@@ -1,5 +1,6 @@
 import { createAgentService } from '../../agents/service.ts';
-import { type AppPlacement, createAppService } from '../../apps/service.ts';
+import { createApps } from '../../apps/domain.ts';
+import type { AppPlacement } from '../../apps/service.ts';
 import { createConfigService } from '../../configs/service.ts';
 import { createConsole } from '../../console/domain.ts';
 import type { FileService } from '../../files/service.ts';
@@ -21,8 +22,9 @@ export function createPeople(services: Services, base: Base, files: FileService,
   const auth = createAuth({ ...base, users });
   const oauth = createOauth({ ...base, fetcher, mcpOauth: config.mcpOauth, takeTurn: auth.service.takeTurn });
   const consoleSessions = createConsole({ ...base, auth: auth.service, users, sessions, placement });
+  const apps = createApps({ ...base, placement, disconnectAssistants: oauth.service.disconnectAll });
   return {
-    domains: [auth, oauth, consoleSessions],
+    domains: [auth, oauth, consoleSessions, apps],
     services: {
       users,
       auth: auth.service,
@@ -31,7 +33,7 @@ export function createPeople(services: Services, base: Base, files: FileService,
       consoleSessions: consoleSessions.service,
       identity: createIdentityService({ ...base, fetcher }),
       externalSignIn: createExternalSignIn({ ...base, fetcher, keys: services.issuerKeys }),
-      apps: createAppService({ ...base, placement, disconnectAssistants: oauth.service.disconnectAll }),
+      apps: apps.service,
       orgs: createOrgService({ db, files }),
       teams: createTeamService(base),
       groups: createGroupService(base),

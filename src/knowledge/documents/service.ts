@@ -30,7 +30,31 @@ type DocumentDeps = {
 /** A document, with its grants if it is restricted and the caller may change them. */
 type ShownDocument = { document: DocumentView; grants: Grant[] | undefined };
 
-export function createDocumentService(deps: DocumentDeps) {
+type DocumentReads = {
+  show(caller: Caller, id: string): Promise<ShownDocument>;
+  list(caller: Caller, query: Static<typeof documentListQuery>, page: PageRequest): Promise<[ShownDocument[], number]>;
+  /** The text of a document by its UUID; undefined if it is not visible to the caller or has more bytes. */
+  findText(caller: Caller, id: string, bytesMax: number): Promise<store.DocumentText | undefined>;
+  /** Whether the caller sees all of these documents, by their UUIDs. */
+  seesAll(caller: Caller, ids: readonly string[]): Promise<boolean>;
+  listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]>;
+  /** Returns the whole text, or a slice of it if `offset` or `limit` is given. */
+  content(
+    caller: Caller,
+    id: string,
+    query: Static<typeof documentContentQuery>,
+  ): Promise<DocumentContent & { document: DocumentView }>;
+};
+
+type DocumentService = DocumentReads & {
+  /** Changes the readers of a document; undefined lets every reader of its source see it. */
+  setReaders(caller: Caller, id: string, input: Static<typeof aclChangeSchema> | undefined): Promise<ShownDocument>;
+  /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
+  update(caller: Caller, id: string, input: PushInput): Promise<IngestionView>;
+  remove(caller: Caller, id: string): Promise<void>;
+};
+
+export function createDocumentService(deps: DocumentDeps): DocumentService {
   const { db, sources, permissions, ingestions } = deps;
   const reads = createDocumentReads(deps);
 
@@ -43,24 +67,18 @@ export function createDocumentService(deps: DocumentDeps) {
   return {
     ...reads,
 
-    /** Changes the readers of a document; undefined lets every reader of its source see it. */
-    async setReaders(
-      caller: Caller,
-      id: string,
-      input: Static<typeof aclChangeSchema> | undefined,
-    ): Promise<ShownDocument> {
+    async setReaders(caller, id, input) {
       await permissions.change(caller, id, input);
       return reads.show(caller, id);
     },
 
-    /** Starts replacing a document's content, or its title or metadata alone. What is absent keeps its value. */
-    async update(caller: Caller, id: string, input: PushInput): Promise<IngestionView> {
+    async update(caller, id, input) {
       const { document, source } = await getChangeable(caller, id);
       requireOneContent(input);
       return ingestions.replaceDocument(caller, source, document, input);
     },
 
-    async remove(caller: Caller, id: string): Promise<void> {
+    async remove(caller, id) {
       const { document, source } = await getChangeable(caller, id);
       found(await db.begin((tx) => removeFromSource(tx, { appId: source.appId, sourceId: source.id }, document)));
     },
@@ -71,18 +89,14 @@ async function getDocument(db: Database, caller: Caller, id: string): Promise<Do
   return found(await store.findDocument(db, caller, pathId('document', id)));
 }
 
-function createDocumentReads({ db, permissions }: DocumentDeps) {
+function createDocumentReads({ db, permissions }: DocumentDeps): DocumentReads {
   return {
-    async show(caller: Caller, id: string): Promise<ShownDocument> {
+    async show(caller, id) {
       const document = await getDocument(db, caller, id);
       return { document, grants: (await permissions.listGrants(db, caller, [document])).get(document.id) };
     },
 
-    async list(
-      caller: Caller,
-      query: Static<typeof documentListQuery>,
-      page: PageRequest,
-    ): Promise<[ShownDocument[], number]> {
+    async list(caller, query, page) {
       const [rows, total] = await store.listDocuments(
         db,
         caller,
@@ -98,25 +112,18 @@ function createDocumentReads({ db, permissions }: DocumentDeps) {
       return [rows.map((document) => ({ document, grants: grants.get(document.id) })), total];
     },
 
-    /** The text of a document by its UUID; undefined if it is not visible to the caller or has more bytes. */
-    findText: (caller: Caller, id: string, bytesMax: number) => store.findVisibleText(db, caller, id, bytesMax),
+    findText: (caller, id, bytesMax) => store.findVisibleText(db, caller, id, bytesMax),
 
-    /** Whether the caller sees all of these documents, by their UUIDs. */
-    async seesAll(caller: Caller, ids: readonly string[]): Promise<boolean> {
+    async seesAll(caller, ids) {
       return ids.length === 0 || (await store.countVisible(db, caller, ids)) === ids.length;
     },
 
-    async listChunks(caller: Caller, id: string, page: PageRequest): Promise<[store.ChunkRow[], number]> {
+    async listChunks(caller, id, page) {
       const document = await getDocument(db, caller, id);
       return [await store.listChunkTexts(db, document, page), document.chunkCount];
     },
 
-    /** Returns the whole text, or a slice of it if `offset` or `limit` is given. */
-    async content(
-      caller: Caller,
-      id: string,
-      query: Static<typeof documentContentQuery>,
-    ): Promise<DocumentContent & { document: DocumentView }> {
+    async content(caller, id, query) {
       const document = await getDocument(db, caller, id);
       const read = {
         all: async () => found(await store.readText(db, document.appId, document.id)),

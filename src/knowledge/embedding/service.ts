@@ -18,7 +18,7 @@ type EmbeddingDeps = {
 /** How far the vectors of a source are, and what they have used. */
 export type EmbeddingStatus = {
   row: store.EmbedderRow | undefined;
-  /** Whether documents wait for vectors, or searches for those of the embedder that is named. */
+  /** Whether documents wait for vectors, searches for those of the embedder that is named, or others to be deleted. */
   isRunning: boolean;
   documents: number;
   done: number;
@@ -63,7 +63,9 @@ export function createEmbeddingService({ db, clock, base, open }: EmbeddingDeps)
     async status(caller: Caller, key: SourceKey, name: string | undefined): Promise<EmbeddingStatus> {
       const row = await store.findEmbedder(db, key);
       const { documents, done, waiting } = await store.measureSource(db, key, row?.space ?? base.model);
-      const isRunning = waiting > 0 || (row !== undefined && (!isServing(row) || (await hasMoved(caller, row))));
+      const isRunning =
+        waiting > 0 ||
+        (row !== undefined && (row.completedAt === null || !isServing(row) || (await hasMoved(caller, row))));
       const estimated = name === undefined ? undefined : await estimate(caller, key, name);
       return { row, isRunning, documents, done, estimate: estimated };
     },

@@ -182,16 +182,31 @@ export async function countLacking(db: Db, { appId, sourceId }: SourceKey, model
   return row;
 }
 
-/** Ends the work on a locked index: from the commit on, searches use the vectors of the named embedder. */
+/**
+ * From the commit on, searches use the vectors of the named embedder. It completes when those that served before are
+ * deleted.
+ */
 export async function serveEmbedder(
   tx: Transaction,
   { appId, sourceId }: SourceKey,
-  { name, space, pending, now }: { name: string | null; space: string | null; pending: boolean; now: Date },
+  { name, space, pending }: { name: string | null; space: string | null; pending: boolean },
 ): Promise<void> {
   await tx`
     update knowledge_embedders set tries = 0, retry_at = null, error = null, pending = ${pending},
       serving_version = serving_version + (serving_space is distinct from ${space})::int,
-      completed_at = coalesce(completed_at, ${now}), serving_name = ${name}, serving_space = ${space}
+      completed_at = case when serving_space is not distinct from ${space} then completed_at end,
+      serving_name = ${name}, serving_space = ${space}
+    where app_id = ${appId} and source_id = ${sourceId}`;
+}
+
+/** Ends the work on a locked index, which has no vectors but those that serve. */
+export async function completeEmbedder(
+  tx: Transaction,
+  { appId, sourceId }: SourceKey,
+  { pending, now }: { pending: boolean; now: Date },
+): Promise<void> {
+  await tx`
+    update knowledge_embedders set pending = ${pending}, completed_at = coalesce(completed_at, ${now})
     where app_id = ${appId} and source_id = ${sourceId}`;
 }
 

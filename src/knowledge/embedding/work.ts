@@ -1,13 +1,13 @@
 import { EmbeddingError } from '../../content/embed/embedder.ts';
 import type { SharedEmbedder } from '../../content/embed/in-lanes.ts';
-import type { Database } from '../../db/database.ts';
+import type { Database, Transaction } from '../../db/database.ts';
 import type { JobContext } from '../../jobs/workers.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AppError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import { noteRefusal } from '../documents/store.ts';
 import { embedStoredDocuments } from '../index/indexing.ts';
-import { deleteVectorsExcept, lockIndex } from '../index/store.ts';
+import { deleteOtherVectors, type IndexState, lockIndex } from '../index/store.ts';
 import { settleEmbedding } from '../ingestion/store.ts';
 import { findSourceById, type SourceRow } from '../sources/store.ts';
 import type { Embedders } from './embedders.ts';
@@ -51,7 +51,7 @@ async function embedSource(
       row.tries = 0;
     }
     await embedAll(deps, row, outside(embedder, controls), controls.signal);
-    if (!controls.signal?.aborted) await finish(deps, row, embedder.model);
+    if (!controls.signal?.aborted) await finish(deps, row, embedder.model, controls.signal);
   } catch (error) {
     if (!(error instanceof EmbeddingError || error instanceof AppError)) throw error;
     log.warn(
@@ -136,19 +136,52 @@ export async function doesEmbed(
   }
 }
 
-/** Lets searches use the vectors unless documents still lack them, and deletes those of other models, in one commit. */
-async function finish({ db, clock }: EmbeddingDeps, row: store.EmbedderRow, model: string): Promise<void> {
-  await db.begin(async (tx) => {
-    if (!(await lockIndex(tx, row))) return;
-    const current = await store.findEmbedder(tx, row);
-    // Another embedder was named meanwhile.
-    if (current?.name !== row.name || current.space !== row.space) return;
+/** Chunks whose vectors one transaction deletes. */
+const chunksPerBatch = 2_000;
+
+/**
+ * Lets searches use the vectors unless documents still lack them, and then deletes those of other models. There may be
+ * millions, also of an embedder that was named in between, and the index is locked meanwhile: each batch has a transaction
+ * of its own, and the work is pending until the last one.
+ */
+async function finish(
+  { db, clock }: EmbeddingDeps,
+  row: store.EmbedderRow,
+  model: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { appId, sourceId } = row;
+  const range = await onLocked(db, row, async (tx, index, { name, space, servingSpace, completedAt }) => {
     const { waiting, refused } = await store.countLacking(tx, row, model);
-    if (waiting > 0) return;
-    const { name, space } = current;
-    await store.serveEmbedder(tx, row, { name, space, pending: refused > 0, now: clock.now() });
-    // Also what an embedder that was named in between has left.
-    if (current.completedAt === null || current.servingSpace !== space) await deleteVectorsExcept(tx, row, model);
+    if (waiting > 0) return undefined;
+    const hasOthers = completedAt === null || servingSpace !== space;
+    await store.serveEmbedder(tx, row, { name, space, pending: hasOthers || refused > 0 });
+    return hasOthers ? index : undefined;
   });
-  await settleEmbedding(db, row.appId, row.sourceId, model);
+  for (let from = 0; range !== undefined && from < range.nextOrdinal; ) {
+    signal?.throwIfAborted();
+    const to = Math.max(from, range.firstOrdinal) + chunksPerBatch;
+    await onLocked(db, row, (tx) => deleteOtherVectors(tx, { appId, sourceId }, model, from, to));
+    from = to;
+  }
+  if (range !== undefined)
+    await onLocked(db, row, async (tx) => {
+      const { waiting, refused } = await store.countLacking(tx, row, model);
+      await store.completeEmbedder(tx, row, { pending: waiting + refused > 0, now: clock.now() });
+    });
+  await settleEmbedding(db, appId, sourceId, model);
+}
+
+/** Runs work on the locked index of the source, unless it is gone or has named another embedder meanwhile. */
+async function onLocked<T>(
+  db: Database,
+  row: store.EmbedderRow,
+  work: (tx: Transaction, index: IndexState, current: store.EmbedderRow) => Promise<T>,
+): Promise<T | undefined> {
+  return db.begin(async (tx) => {
+    const index = await lockIndex(tx, row);
+    const current = index && (await store.findEmbedder(tx, row));
+    if (index === undefined || current?.name !== row.name || current.space !== row.space) return undefined;
+    return work(tx, index, current);
+  });
 }

@@ -462,10 +462,3 @@ export async function deleteOtherVectors(
     delete from knowledge_codes where app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}
       and first_ordinal >= ${from} and first_ordinal < ${to}`;
 }
-
-/** Removes the vectors of all other models from the locked index. */
-export async function deleteVectorsExcept(tx: Transaction, key: SourceKey, model: string): Promise<void> {
-  const of = tx`app_id = ${key.appId} and source_id = ${key.sourceId} and model <> ${model}`;
-  await tx`delete from knowledge_vectors where ${of}`;
-  await tx`delete from knowledge_codes where ${of}`;
-}

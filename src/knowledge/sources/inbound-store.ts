@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { sandboxIsThere } from '../../tenancy/visible.ts';
 import type { SourceRow } from './store.ts';
 
 /** A signed message that an inbound URL has accepted. */
@@ -18,7 +19,8 @@ export async function setInbound(db: Db, appId: string, id: string, inbound: { d
 
 export async function findInboundSource(db: Db, appId: string, digest: Buffer): Promise<SourceRow | undefined> {
   const [row] = await db<SourceRow[]>`
-    select * from knowledge_sources where app_id = ${appId} and inbound_digest = ${digest}`;
+    select s.* from knowledge_sources s
+    where s.app_id = ${appId} and s.inbound_digest = ${digest} and ${sandboxIsThere(db, 's.app_id', 's.sandbox_id')}`;
   return row;
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { EventStream } from '../../support/event-stream.ts';
 import { extractUrl, type TestExtraction, waitForExtraction } from '../../support/extractions.ts';
 import { type FixtureSite, htmlPage, responses, startSite } from '../../support/fixture-site.ts';
 import type { TestTenants } from '../../support/provisioner.ts';
@@ -79,12 +80,16 @@ test('DELETE cancels and removes a running job, and its stream ends', async () =
   const created = await create({ key: world.app.secretKey }, { url: `${site.origin}/silent` });
   const path = `/api/v1/extractions/${created.body.id}`;
   await site.waitForRequest('/silent');
-  const stream = await fetch(`${server.baseUrl}${path}/stream`, { headers: { 'x-api-key': world.app.secretKey } });
-  assert.equal(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8');
+  const stream = await EventStream.open(`${server.baseUrl}${path}/stream`, { 'x-api-key': world.app.secretKey });
+  assert.equal(stream.response.headers['content-type'], 'text/event-stream; charset=utf-8');
+  const { id, event, data } = await stream.take();
+  assert.deepEqual(
+    { id, event, extraction: data.id },
+    { id: 2, event: 'extraction_update', extraction: created.body.id },
+  );
   const removed = await server.api('DELETE', path, { key: world.app.secretKey });
   assert.equal(removed.status, 204);
-  const events = await stream.text();
-  assert.match(events, /^id: 2\nevent: extraction_update\ndata: \{"id":"ext_/);
+  while ((await stream.next()) !== undefined);
   assert.equal((await server.api('GET', path, { key: world.app.secretKey })).status, 404);
   assert.equal((await server.api('DELETE', path, { key: world.app.secretKey })).status, 404);
   const [left] = await server.db`select count(*)::integer as count from crawls where finished_at is null`;

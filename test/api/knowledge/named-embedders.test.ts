@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { parseId } from '../../../src/lib/ids.ts';
 import { type ModelCall, startNamedEmbedders } from '../../support/named-embedders.ts';
 import { until } from '../../support/until.ts';
 
@@ -149,6 +150,27 @@ test('another embedder works in the background: the old vectors serve until all 
   const again = (await search(source, 'dippers arrive meanwhile')).data.map(({ content }) => content);
   assert.match(again[0] ?? '', /Dippers/);
   assert.equal(new Set(again).size, again.length);
+});
+
+test('the vectors of another model are deleted in batches, after searches use the new ones, and all of them', async () => {
+  const source = await createSource();
+  await app.push(source, 'Herons wade.');
+  const { name: embedder } = await createModel(first.url, { batch_texts: 3 });
+  const id = parseId('source', source) ?? '';
+  await server.db`update knowledge_indexes set next_ordinal = 5000 where source_id = ${id}`;
+  await server.db`insert into knowledge_vectors (app_id, source_id, ordinal, model, content)
+    select app_id, id, n, 'left', '' from knowledge_sources, generate_series(0, 4999) n where id = ${id}`;
+  const left = async () =>
+    (await server.db`select from knowledge_vectors where source_id = ${id} and model = 'left'`).count;
+  await server.db.begin(async (tx) => {
+    await tx`select from knowledge_vectors where source_id = ${id} and ordinal = 4500 and model = 'left' for update`;
+    await name(source, embedder);
+    await until(async () => (await left()) < 5_000);
+    const during = await embeddingOf(source);
+    assert.deepEqual([during.serving, during.status], [embedder, 'running']);
+  });
+  await untilServing(source, embedder);
+  assert.equal(await left(), 0);
 });
 
 test('an embedder that changes its dimensions fails, and the old vectors serve', async () => {

@@ -6,6 +6,7 @@ import { htmlPage, type SitePages, startSite } from '../../support/fixture-site.
 import { knowledgeOf } from '../../support/knowledge.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 type Measured = { used: number; limit: number | null };
 type Usage = { file_bytes: Measured; documents: Measured; pages: Measured & { resets_at: string } };
@@ -225,8 +226,8 @@ test('apps and sandboxes are counted separately, and deleting a sandbox deletes 
   assert.deepEqual((await usageOf(sandbox.secretKey)).file_bytes, { used: 90, limit: 100 });
   const gone = await api('DELETE', `/api/v1/sandboxes/${sandbox.sandbox.id}`, { key: app.secretKey });
   assert.equal(gone.status, 204);
-  const left = await db`select 1 from app_usage where sandbox_id = ${sandbox.sandbox.uuid}`;
-  assert.equal(left.length, 0);
+  const left = async () => (await db`select from app_usage where sandbox_id = ${sandbox.sandbox.uuid}`).count;
+  await until(async () => (await left()) === 0);
   assert.equal((await usageOf(app.secretKey)).file_bytes.used, 90);
 });
 
