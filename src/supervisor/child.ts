@@ -25,6 +25,7 @@ async function runAssigned(stopAsked: Promise<unknown>, collectGarbage: () => vo
   process.on('message', (message: FromSupervisor) => {
     if (message.type === 'start') assigned.resolve(message.assignment);
     else if (message.type === 'stop') stopTold.resolve();
+    else if (message.type === 'look') send({ type: 'alive' });
     else if (message.type === 'metrics') metrics.receive(message.text);
     else void metrics.snapshot().then((snapshot) => send({ type: 'measured', snapshot }));
   });

@@ -22,9 +22,11 @@ export type FromSupervisor =
   | { type: 'start'; assignment: Assignment }
   | { type: 'stop' }
   | { type: 'measure' }
+  | { type: 'look' }
   | { type: 'metrics'; text: string | undefined };
 
 export type FromChild =
   | { type: 'started'; started: Started }
   | { type: 'measured'; snapshot: Snapshot }
+  | { type: 'alive' }
   | { type: 'read-metrics' };

@@ -22,7 +22,7 @@ export type Supervised = {
 
 type Kind = 'http' | 'worker';
 /** One planned process; `worker` is its current instance. */
-type Slot = { name: string; kind: Kind; worker: Worker | undefined; failures: number };
+type Slot = { name: string; kind: Kind; worker: Worker | undefined; failures: number; unanswered: number };
 
 const restartMs = 250;
 const restartMsMax = 10_000;
@@ -31,6 +31,9 @@ const recoveredMs = 60_000;
 /** Within the ten seconds of a stop; PostgreSQL stops after it. */
 const childStopMs = 8_300;
 const measureMs = 3_000;
+/** A process that has left so many questions in a row without a reply hangs. */
+const lookMs = 5_000;
+const unansweredMax = 12;
 const databaseConnectionsMin = 200;
 const connectionsOfHttp = 4;
 const connectionsOfWorker = 10;
@@ -89,7 +92,9 @@ class Supervisor {
     } as ClusterSettings);
     for (const kind of kinds)
       for (let i = 1; i <= this.#plan[kind]; i++)
-        this.#slots.push({ name: `${kind} ${i}`, kind, worker: undefined, failures: 0 });
+        this.#slots.push({ name: `${kind} ${i}`, kind, worker: undefined, failures: 0, unanswered: 0 });
+    const looking = setInterval(() => this.#look(), lookMs);
+    this.#stopping.signal.addEventListener('abort', () => clearInterval(looking));
     const [first, ...others] = this.#slots;
     if (first === undefined) throw new ConfigError(['no process is planned']);
     // The first one migrates the database and creates the credentials.
@@ -126,6 +131,7 @@ class Supervisor {
     const worker = cluster.fork();
     closeWithProcess(worker);
     slot.worker = worker;
+    slot.unanswered = 0;
     const { pid = 0, stderr } = worker.process;
     const beganAt = performance.now();
     const outcome = Promise.withResolvers<Started>();
@@ -133,12 +139,14 @@ class Supervisor {
     if (stderr) forwardLines(stderr, (lines) => process.stderr.write(lines));
     worker.on('error', (error) => this.#log.warn({ err: error, process: slot.name }, 'Lost contact with a process'));
     worker.on('message', (message: FromChild) => {
+      slot.unanswered = 0;
       if (message.type === 'started') {
         hasStarted = true;
         this.#log.info({ process: slot.name, childPid: pid }, 'Process started');
         outcome.resolve(message.started);
       } else if (message.type === 'measured') this.#fleet.keep(pid, message.snapshot);
-      else void this.#measure().then((text) => tell(worker, { type: 'metrics', text }));
+      else if (message.type === 'read-metrics')
+        void this.#measure().then((text) => tell(worker, { type: 'metrics', text }));
     });
     worker.once('exit', (code, signal) => {
       slot.worker = undefined;
@@ -151,6 +159,26 @@ class Supervisor {
     });
     tell(worker, { type: 'start', assignment: this.#assign(slot.kind) });
     return outcome.promise;
+  }
+
+  /**
+   * Kills a process that hangs, so that another takes its place. What counts is questions and not time: a machine that
+   * was suspended asks none meanwhile.
+   */
+  #look(): void {
+    for (const slot of this.#slots) {
+      const { name, worker, unanswered } = slot;
+      if (worker === undefined) continue;
+      slot.unanswered += 1;
+      if (unanswered < unansweredMax) tell(worker, { type: 'look' });
+      else {
+        this.#log.error(
+          { process: name, childPid: worker.process.pid },
+          'A process has not replied for a minute: it is killed',
+        );
+        worker.process.kill('SIGKILL');
+      }
+    }
   }
 
   async #restart(slot: Slot): Promise<void> {

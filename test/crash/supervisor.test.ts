@@ -187,6 +187,20 @@ test('when processes are killed under load, clients see only retries, nothing ac
   assert.equal(series.get('quarry_process_restarts_total{kind="http"}'), 2);
 });
 
+test('a process that hangs is replaced, and the others go on', async () => {
+  const hung = startsOf('worker 1').at(-1)?.childPid ?? 0;
+  process.kill(hung, 'SIGSTOP');
+  try {
+    await until(() => startsOf('worker 1').at(-1)?.childPid !== hung, 'The replacement');
+  } finally {
+    if (isRunning(hung)) process.kill(hung, 'SIGCONT');
+  }
+  assert.equal(isRunning(hung), false);
+  assert.equal(logged('A process has not replied for a minute: it is killed').length, 1);
+  assert.equal(logged('Process ended').at(-1)?.childPid, hung);
+  assert.equal((await call('GET', countedRoute)).status, 200);
+});
+
 test('a revoked key is refused by every process', async () => {
   const created = await call('POST', '/api/v1/keys', { type: 'secret' });
   assert.equal(created.status, 201, created.body);
