@@ -135,6 +135,28 @@ test('a scanned table whose cells have boxes of their own is a table', async () 
   assertRows(markdown, parts);
 });
 
+test('a scanned table with dashed or double rules is a table, and none of its words is lost', async () => {
+  const rows = ['Aurora Bergen 1200', 'Boreas Stavanger 900', 'Castor Trondheim 450', 'Dorado Tromso 730']
+    .map((row) => row.split(' '))
+    .map(([ship = '', port = '', tons = '']) => [ship, port, tons]);
+  const texts = rows.flatMap((cells, row) => cells.map((cell, at) => line(cell, 680 - row * 18, 11, 80 + at * 140)));
+  const rules = [0, 1, 2, 3, 4]
+    .map((row) => `70 ${694 - row * 18} m 490 ${694 - row * 18} l S`)
+    .concat([0, 1, 2, 3].map((column) => `${70 + column * 140} 694 m ${70 + column * 140} 622 l S`));
+  const doubled = rules.flatMap((rule) => [
+    '1 w',
+    `q 1 0 0 1 -0.9 -0.9 cm ${rule} Q`,
+    `q 1 0 0 1 0.9 0.9 cm ${rule} Q`,
+  ]);
+  for (const drawn of [['[2.25 2.25] 0 d 0.75 w', ...rules], doubled]) {
+    const content = [line(sentence, 740), ...texts, ...drawn].join('\n');
+    for (const spoiling of [undefined, noisy]) {
+      const { markdown } = await parse(await makeScan(bookOf([content]), spoiling, 1));
+      assertRows(markdown, rows);
+    }
+  }
+});
+
 test('pictures of every common format are documents of one page', async () => {
   const picture = await drawPicture(letter, 130);
   const files: [string, Uint8Array][] = [

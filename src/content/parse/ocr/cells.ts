@@ -13,6 +13,8 @@ const marginPixels = 12;
 const edgePixels = 2;
 /** How far the rules of a cell may be from its edge, in points. Double rules have it in their middle. */
 const edgePointsMax = 3;
+/** The same of dashed lines, because strokes of the first letters of a cell may look like one. */
+const dashedEdgePointsMax = 1;
 const white = 255;
 
 type ScannedTables = { cells: Rule[]; lines: OcrLine[]; rules: Set<Rule> };
@@ -24,17 +26,20 @@ type ScannedTables = { cells: Rule[]; lines: OcrLine[]; rules: Set<Rule> };
 export function takeTables(
   engine: TesseractEngine,
   image: GreyImage,
-  rules: Rule[],
+  { solid, dashed }: { solid: Rule[]; dashed: Rule[] },
   dotsPerInch: number,
 ): ScannedTables {
   const scale = 72 / dotsPerInch;
-  const areaMax = image.width * image.height * cellShareMax;
-  const tables = findRuledTables(rules.map((rule) => scaleBox(rule, scale)))
-    .map((cells) => cells.map((cell) => roundBox(scaleBox(cell, 1 / scale))).filter((cell) => areaOf(cell) < areaMax))
-    .filter((cells) => cells.length > 0)
-    .slice(0, tablesMax);
+  const found = findTables(image, solid, scale);
+  // Strokes of letters in a table that has whole rules would split its cells.
+  const boxes = found.map((cells) => widen(boxOf(cells), edgePointsMax / scale));
+  const isOutside = (rule: Rule): boolean => !boxes.some((box) => overlap(rule, box));
+  const dashes = dashed.filter(isOutside);
+  const tables = [...found, ...findTables(image, [...solid.filter(isOutside), ...dashes], scale)].slice(0, tablesMax);
   const cells = tables.flat();
-  const edges = rules.filter((rule) => cells.some((cell) => isEdge(rule, cell, edgePointsMax / scale)));
+  const edgesAmong = (rules: Rule[], pointsMax: number): Rule[] =>
+    rules.filter((rule) => cells.some((cell) => isEdge(rule, cell, pointsMax / scale)));
+  const edges = [...edgesAmong(solid, edgePointsMax), ...edgesAmong(dashes, dashedEdgePointsMax)];
   const dark = darkBelow(image);
   for (const cell of cells) if (isReversed(image, cell, dark)) reverse(image, cell);
   for (const rule of edges) clear(image, widen(rule, edgePixels));
@@ -45,6 +50,17 @@ export function takeTables(
     return found.map((line) => moveLine(line, box.left - marginPixels, box.top - marginPixels));
   });
   return { cells, lines, rules: new Set(edges) };
+}
+
+function findTables(image: GreyImage, rules: Rule[], scale: number): Rule[][] {
+  const areaMax = image.width * image.height * cellShareMax;
+  return findRuledTables(rules.map((rule) => scaleBox(rule, scale)))
+    .map((cells) => cells.map((cell) => roundBox(scaleBox(cell, 1 / scale))).filter((cell) => areaOf(cell) < areaMax))
+    .filter((cells) => cells.length > 0);
+}
+
+function overlap(one: Rule, other: Rule): boolean {
+  return one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
 }
 
 /** The lines outside tables, then those of each cell, because a recognised line goes through all cells of a row. */

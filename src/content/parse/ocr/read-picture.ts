@@ -32,7 +32,10 @@ export function readPicture(engine: TesseractEngine, picture: GreyImage, dotsPer
   const around = readable(engine.recognise(image, dotsPerInch));
   const parts = [around, ...splitByCells(readable(tables.lines), tables.cells)];
   const lines = parts.flat();
-  const rules = drawn.filter((rule) => tables.rules.has(rule) || !lines.some((line) => isPartOfText(rule, line)));
+  const rules = [
+    ...drawn.solid.filter((rule) => tables.rules.has(rule) || !lines.some((line) => isPartOfText(rule, line))),
+    ...drawn.dashed.filter((rule) => tables.rules.has(rule)),
+  ];
   const sizes = evenSizes(lines.map((line) => [sizeOf(line) * scale, charactersOf(line)]));
   const glyphs = new Map(lines.map((line, index) => [line, lineGlyphs(line, sizes[index] ?? 10, scale)]));
   const words = lines.flatMap((line) => line.words);

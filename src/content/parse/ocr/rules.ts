@@ -4,8 +4,16 @@ import { darkBelow, type GreyImage } from './image.ts';
 /** The length of the shortest line, as a share of the page's width. */
 const lengthMin = 1 / 30;
 const thicknessMax = 1 / 250;
+/** The two lines of a double rule may run together. */
+const doubleThicknessMax = 1 / 125;
+/** An upright double rule. Dark areas between the letters of a header are as thick, and shorter. */
+const doubleUprightThicknessMax = 1 / 190;
+const doubleLengthMin = 1 / 15;
 /** The number of light pixels that do not end a line, because scans have gaps. */
 const gapPixelsMax = 2;
+/** The gap between two dashes, and the length of the shortest dashed line: longer than the strokes of one row of text. */
+const dashGapMax = 1 / 200;
+const dashedLengthMin = 1 / 15;
 /** An upright line may consist of parts this long, as between the rows of a table whose cells have boxes of their own. */
 const uprightPieceMin = 1 / 60;
 /** The gap between two such parts. */
@@ -18,52 +26,99 @@ const rulesMax = 2_000;
 
 type Run = { from: number; to: number; first: number; last: number };
 
-/** The drawn lines of a page, in pixels: long dark runs that are thin across. */
-export function findRules(image: GreyImage): Rule[] {
+/**
+ * The drawn lines of a page, in pixels: long dark runs that are thin across. Strokes of letters above each other may
+ * look like a dashed line, and so does a row of dots, so `dashed` says little outside of a table.
+ */
+export function findRules(image: GreyImage): { solid: Rule[]; dashed: Rule[] } {
   const { width, height } = image;
-  const dark = darkBelow(image);
-  const { pixels } = image;
-  const isDark = (x: number, y: number): boolean => (pixels[y * width + x] ?? 255) < dark;
-  const bars = collectRuns(height, width, lengthMin * width, 0, (line, at) => isDark(at, line));
-  const pieces = collectRuns(width, height, uprightPieceMin * width, uprightSharedMin, (line, at) => isDark(line, at));
+  const rows = darkPixels(image);
+  const columns = turned(rows, width, height);
   const [thickMax, gapMax, runMin] = [thicknessMax * width, pieceGapMax * width, lengthMin * width];
-  const level = joinRuns(
-    bars.flatMap((bar) => linesOf(bar, thickMax, areaWidthMin * width)),
-    gapMax,
-  );
-  const upright = joinRuns(
-    pieces.filter((bar) => bar.last - bar.first < thickMax),
-    gapMax,
-  ).filter(({ from, to }) => to - from >= runMin);
-  return [
-    ...level.map(({ from, to, first, last }) => ({ left: from, right: to, top: first, bottom: last + 1 })),
-    ...upright.map(({ from, to, first, last }) => ({ left: first, right: last + 1, top: from, bottom: to })),
-  ].slice(0, rulesMax);
+  const bars = collectRuns(rows, width, { runMin, gap: gapPixelsMax, sharedMin: 0 });
+  const ofPieces = { runMin: uprightPieceMin * width, gap: gapPixelsMax, sharedMin: uprightSharedMin };
+  const pieces = Map.groupBy(collectRuns(columns, height, ofPieces), isThin(thickMax));
+  const isDouble = isThin(doubleUprightThicknessMax * width);
+  const lines = bars.flatMap((bar) => linesOf(bar, width));
+  const level = joinRuns(lines, gapMax).flatMap((bar) => halvesOf(bar, thickMax));
+  const joinPieces = (some: Run[], lengthMin: number): Run[] =>
+    joinRuns(some, gapMax).filter(({ from, to }) => to - from >= lengthMin);
+  const upright = [
+    ...joinPieces(pieces.get(true) ?? [], runMin),
+    ...joinPieces((pieces.get(false) ?? []).filter(isDouble), doubleLengthMin * width),
+  ];
+  const dashes = (pixels: Uint8Array, length: number): Run[] => {
+    const ofDashes = { runMin: dashedLengthMin * width, gap: dashGapMax * width, sharedMin: 0 };
+    const found = collectRuns(pixels, length, ofDashes);
+    return joinRuns(found.filter(isThin(thickMax)), gapMax);
+  };
+  return {
+    solid: [...level.map(levelRule), ...upright.map(uprightRule)].slice(0, rulesMax),
+    dashed: [...dashes(rows, width).map(levelRule), ...dashes(columns, height).map(uprightRule)].slice(0, rulesMax),
+  };
+}
+
+/** 1 for each dark pixel, row by row. */
+function darkPixels(image: GreyImage): Uint8Array {
+  const dark = darkBelow(image);
+  return image.pixels.map((value) => (value < dark ? 1 : 0));
+}
+
+/** The same picture column by column, which is read much faster than every nth pixel. */
+function turned(pixels: Uint8Array, width: number, height: number): Uint8Array {
+  const columns = new Uint8Array(pixels.length);
+  for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) columns[x * height + y] = pixels[y * width + x] ?? 0;
+  return columns;
+}
+
+function isThin(thickMax: number): (bar: Run) => boolean {
+  return ({ first, last }) => last - first < thickMax;
+}
+
+function levelRule({ from, to, first, last }: Run): Rule {
+  return { left: from, right: to, top: first, bottom: last + 1 };
+}
+
+function uprightRule({ from, to, first, last }: Run): Rule {
+  return { left: first, right: last + 1, top: from, bottom: to };
 }
 
 /** The line that a bar is, or the edges of an area of colour. */
-function linesOf(bar: Run, thickMax: number, widthMin: number): Run[] {
-  if (bar.last - bar.first < thickMax) return [bar];
-  if (bar.to - bar.from < widthMin) return [];
+function linesOf(bar: Run, width: number): Run[] {
+  if (isThin(thicknessMax * width)(bar)) return [bar];
+  if (bar.to - bar.from < areaWidthMin * width) return [];
+  if (isThin(doubleThicknessMax * width)(bar)) return [bar];
   return [
     { ...bar, last: bar.first },
     { ...bar, first: bar.last },
   ];
 }
 
-/** Joins the dark runs of neighbouring rows (or columns) into bars. */
-function collectRuns(
-  lines: number,
-  length: number,
-  runMin: number,
-  sharedMin: number,
-  isDark: (line: number, at: number) => boolean,
-): Run[] {
+/** The upper and the lower half of a double rule, because a rule of a table is thin. */
+function halvesOf(bar: Run, thickMax: number): Run[] {
+  if (isThin(thickMax)(bar)) return [bar];
+  const middle = Math.floor((bar.first + bar.last) / 2);
+  return [
+    { ...bar, last: middle },
+    { ...bar, first: middle },
+  ];
+}
+
+type Shape = {
+  runMin: number;
+  /** The number of light pixels that do not end a run. */
+  gap: number;
+  /** The share that runs of neighbouring rows have in common if they are one bar. */
+  sharedMin: number;
+};
+
+/** Joins the dark runs of neighbouring rows (or columns), each of which has `length` pixels, into bars. */
+function collectRuns(pixels: Uint8Array, length: number, { runMin, gap, sharedMin }: Shape): Run[] {
   const bars: Run[] = [];
   let open: Run[] = [];
-  for (let line = 0; line < lines; line++) {
+  for (let line = 0; line * length < pixels.length; line++) {
     const next: Run[] = [];
-    for (const [from, to] of runsOf(line, length, runMin, isDark)) {
+    for (const [from, to] of runsOf(pixels.subarray(line * length, (line + 1) * length), runMin, gap)) {
       const bar = open.find((one) => sharedBy(one, from, to) > sharedMin);
       if (!bar) {
         const bar = { from, to, first: line, last: line };
@@ -105,19 +160,14 @@ function joinRuns(bars: Run[], gapMax: number): Run[] {
   return joined;
 }
 
-function* runsOf(
-  line: number,
-  length: number,
-  runMin: number,
-  isDark: (line: number, at: number) => boolean,
-): Generator<[number, number]> {
+function* runsOf(pixels: Uint8Array, runMin: number, gap: number): Generator<[number, number]> {
   let from = -1;
   let last = -1;
-  for (let at = 0; at < length; at++) {
-    if (isDark(line, at)) {
+  for (let at = 0; at < pixels.length; at++) {
+    if (pixels[at] === 1) {
       if (from < 0) from = at;
       last = at;
-    } else if (from >= 0 && at - last > gapPixelsMax) {
+    } else if (from >= 0 && at - last > gap) {
       if (last - from >= runMin) yield [from, last + 1];
       from = -1;
     }
