@@ -219,7 +219,6 @@ export async function claimIngestion(
   return row;
 }
 
-/** Extends the lease. Returns false if it was lost. */
 /** Whether an ingestion has ended, was deleted, or waits for another one. */
 export async function isFinished(db: Db, appId: string, id: string): Promise<boolean> {
   const [row] = await db<{ status: string; queued: boolean }[]>`
@@ -227,6 +226,7 @@ export async function isFinished(db: Db, appId: string, id: string): Promise<boo
   return row === undefined || row.queued || row.status === 'succeeded' || row.status === 'failed';
 }
 
+/** Extends the lease. Returns false if it was lost. */
 export async function renewLease(db: Db, appId: string, id: string, holder: string, leaseSeconds: number) {
   const rows = await db`
     update knowledge_ingestions set lease_until = now() + make_interval(secs => ${leaseSeconds})
