@@ -301,6 +301,13 @@ class Advance {
       this.#leftAlone.add(execution.commandId);
       return true;
     }
+    // Whoever had claimed it may have written its result since the journal was read.
+    if (!(await this.#journal.reload())) return false;
+    const now = this.#journal.state.active.get(execution.commandId);
+    if (now?.phase !== execution.phase || now.attempt !== execution.attempt) {
+      await this.#outside.release(execution.commandId);
+      return true;
+    }
     try {
       const { members } = await this.#input.resolve(node, execution);
       requireNodeScopes(this.#row, node.kind, members);

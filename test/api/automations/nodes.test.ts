@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { after, before, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { WorkClaims } from '../../../src/automations/engine/work-claims.ts';
 import { startDueSchedules } from '../../../src/automations/triggers/schedules.ts';
 import { formatId, parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, entryTypes, graphOf, type Run } from '../../support/automations.ts';
@@ -118,6 +119,52 @@ test('the response of a request is kept when a signal arrives meanwhile', async 
     held.push(response);
     response.end('{}');
   };
+  held[0]?.end('{}');
+  assert.equal((await client.waitForEnd(run)).result, 200);
+  assert.equal(held.length, 1);
+});
+
+test('a request whose result is written while a second worker claims it is not sent again', async (context) => {
+  const released = Promise.withResolvers<void>();
+  const secondClaims = Promise.withResolvers<void>();
+  let takes = 0;
+  const forRun = WorkClaims.prototype.forRun;
+  context.mock.method(WorkClaims.prototype, 'forRun', function (this: WorkClaims, run: { appId: string; id: string }) {
+    const claims = forRun.call(this, run);
+    return {
+      async take(commandId: string) {
+        takes += 1;
+        // It has read the journal, in which the request is still active.
+        if (takes === 2) {
+          secondClaims.resolve();
+          await released.promise;
+        }
+        return claims.take(commandId);
+      },
+      async release(commandId: string) {
+        await claims.release(commandId);
+        released.resolve();
+      },
+    };
+  });
+  const { id } = await client.createAutomation({
+    workflow: graphOf(
+      { id: 'h', kind: 'http_request', method: 'GET', url: `${outsideUrl}/slow`, on_success: 'w' },
+      { id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' },
+      { id: 'd', kind: 'complete', result: '{{$nodes.h.status}}' },
+    ),
+  });
+  const held: ServerResponse[] = [];
+  const asked = Promise.withResolvers<void>();
+  answer = (_request, response) => {
+    held.push(response);
+    asked.resolve();
+    if (held.length > 1) response.end('{}');
+  };
+  const { id: run } = await client.invoke(id);
+  await asked.promise;
+  assert.equal((await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go' })).status, 200);
+  await secondClaims.promise;
   held[0]?.end('{}');
   assert.equal((await client.waitForEnd(run)).result, 200);
   assert.equal(held.length, 1);

@@ -6,6 +6,7 @@ import { sweepBlobs } from '../../../src/files/sweep.ts';
 import { type FileBody, pixel } from '../../support/files.ts';
 import type { TestResource } from '../../support/provisioner.ts';
 import { type ApiOptions, startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 /** What goes when its owner goes, and what stays. */
 
@@ -178,6 +179,8 @@ test('deleting a sandbox deletes everything in it, and nothing in production', a
   await api('PUT', '/api/v1/kv/k', { ...here, body: { value: 'v', user: user.id } });
   const produced = await post('/files', text);
   await remove(`/sandboxes/${sandbox.sandbox.id}`);
+  // A job purges it, and deletes its row last.
+  await until(async () => (await db`select from sandboxes where id = ${sandbox.sandbox.uuid}`).length === 0);
   for (const table of [
     'orgs',
     'users',
