@@ -25,7 +25,7 @@ type Builders = Pick<
   | 'Unsafe'
 >;
 
-/** Builds JSON Schema whose type `Static` tells. Each function is what TypeBox's of that name is. */
+/** Builds JSON Schema whose type `Static` tells. Each function returns what TypeBox's function of that name returns. */
 export const Type = {
   Any: (options?: object) => create('Any', {}, options),
   Array: (items: TSchema, options?: object) => create('Array', { type: 'array', items }, options),
