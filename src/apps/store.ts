@@ -112,8 +112,9 @@ export async function removeSandbox(tx: Db, appId: string, id: string, now: Date
   const gone = await tx`
     update sandboxes set removed_at = ${now}
     where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null`;
+  if (gone.count === 0) return false;
   await tx`delete from api_keys where app_id = ${appId} and sandbox_id = ${id}`;
-  return gone.count > 0;
+  return true;
 }
 
 export async function insertKey(

@@ -301,7 +301,7 @@ class Advance {
       this.#leftAlone.add(execution.commandId);
       return true;
     }
-    // Whoever had claimed it may have written its result since the journal was read.
+    // The worker that held the claim may have written the result after this one read the journal.
     if (!(await this.#journal.reload())) return false;
     const now = this.#journal.state.active.get(execution.commandId);
     if (now?.phase !== execution.phase || now.attempt !== execution.attempt) {

@@ -97,14 +97,19 @@ test('http_request fails for a status that is not expected, an unsafe address an
   }
 });
 
-test('the response of a request is kept when a signal arrives meanwhile', async () => {
-  const { id } = await client.createAutomation({
+/** An automation that sends a request and then waits for a signal. Its result is the status of the response. */
+function createRequestAndSignal() {
+  return client.createAutomation({
     workflow: graphOf(
       { id: 'h', kind: 'http_request', method: 'GET', url: `${outsideUrl}/slow`, on_success: 'w' },
       { id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' },
       { id: 'd', kind: 'complete', result: '{{$nodes.h.status}}' },
     ),
   });
+}
+
+test('the response of a request is kept when a signal arrives meanwhile', async () => {
+  const { id } = await createRequestAndSignal();
   const held: ServerResponse[] = [];
   const asked = new Promise<void>((resolve) => {
     answer = (_request, response) => {
@@ -147,13 +152,7 @@ test('a request whose result is written while a second worker claims it is not s
       },
     };
   });
-  const { id } = await client.createAutomation({
-    workflow: graphOf(
-      { id: 'h', kind: 'http_request', method: 'GET', url: `${outsideUrl}/slow`, on_success: 'w' },
-      { id: 'w', kind: 'wait_for_signal', name: 'go', on_success: 'd' },
-      { id: 'd', kind: 'complete', result: '{{$nodes.h.status}}' },
-    ),
-  });
+  const { id } = await createRequestAndSignal();
   const held: ServerResponse[] = [];
   const asked = Promise.withResolvers<void>();
   answer = (_request, response) => {
