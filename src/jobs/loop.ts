@@ -27,6 +27,8 @@ type LoopOptions = {
 
 /** Notifications announce due jobs. Polling finds jobs that became due later and those whose notification was lost. */
 const pollMs = 1_000;
+/** The time between two looks for jobs whose claim succeeded without a response. After a failed claim, there is one at once. */
+const lostEveryMs = 10_000;
 /** Jobs whose ends share a statement, and such statements at a time. */
 const endsMax = 100;
 const endBatchesMax = 1;
@@ -49,8 +51,8 @@ export class JobLoop {
   #after = store.firstLane;
   /** Whether there may be due jobs that were not read yet. */
   #isNews = false;
-  /** Whether a claim failed, perhaps after the database had carried it out. */
-  #isUnsure = false;
+  /** When the loop next looks for jobs that are locked in its name and that it does not hold. */
+  #lostAtMs = 0;
   /** Whether there are, or may be, due jobs in lanes without a free slot. */
   #isBlocked = false;
   /** Whether a slot was released since the last read began. */
@@ -92,7 +94,7 @@ export class JobLoop {
     if (this.#stopped) return;
     this.#filling ??= this.#takeDueJobs()
       .catch((error: unknown) => {
-        this.#isUnsure = true;
+        this.#lostAtMs = 0;
         if (!this.#stopped) this.#options.log.warn({ err: error }, 'Could not take due jobs');
       })
       .finally(() => {
@@ -109,8 +111,11 @@ export class JobLoop {
     const { id, db, tasks, concurrency } = this.#options;
     this.#isNews = false;
     this.#isBlocked = false;
-    if (this.#isUnsure) await store.releaseJobs(db, id, { except: [...this.#held.keys()].map(({ job }) => job.id) });
-    this.#isUnsure = false;
+    // No claim is in progress here but those whose response was given up: the database may carry them out much later.
+    if (performance.now() >= this.#lostAtMs) {
+      await store.releaseJobs(db, id, { except: [...this.#held.keys()].map(({ job }) => job.id) });
+      this.#lostAtMs = performance.now() + lostEveryMs;
+    }
     for (let idlePages = 0; !this.#stopped; ) {
       const after = this.#after;
       this.#isFree = false;

@@ -162,6 +162,34 @@ test('a waiting job survives its loop: it keeps its row, and ends after the loop
   assert.deepEqual([...(await rows())], []);
 });
 
+test('a job that its own worker has locked without knowing it is done', async () => {
+  const holds = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  const isDone = Promise.withResolvers<void>();
+  await start(
+    {
+      async holds() {
+        holds.resolve();
+        await gate.promise;
+      },
+      async lost() {
+        isDone.resolve();
+      },
+    },
+    { concurrency: 2 },
+  );
+  await addJob(database.db, 'holds', {});
+  await holds.promise;
+  await addJob(database.db, 'lost', {}, { runAt: new Date('2100-01-01') });
+  // As by a claim that a stopped database carries out after the worker has given up waiting for it.
+  await database.db`
+    update jobs set locked_at = now(), attempts = 1, run_at = now(),
+      locked_by = (select locked_by from jobs where task = 'holds') where task = 'lost'`;
+  await isDone.promise;
+  assert.equal((await jobOf('holds'))?.attempts, 1, 'what the worker does hold stays locked');
+  gate.resolve();
+});
+
 test('a job with a failed wait is retried like any other', async () => {
   const attempts: number[] = [];
   const done = Promise.withResolvers<void>();
