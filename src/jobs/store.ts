@@ -93,8 +93,9 @@ export function claimJobs(
 }
 
 /**
- * Locks these jobs for a worker pool, except those taken in the meantime. The commit does not wait for the disk: a claim
- * that the database loses in a crash does no harm, because it was committed before anything that the job wrote.
+ * Locks these jobs for a worker pool, except those taken or postponed in the meantime. The commit does not wait for the
+ * disk: a claim that the database loses in a crash does no harm, because it was committed before anything that the job
+ * wrote.
  */
 export function lockJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<ClaimedJob[]> {
   return db<ClaimedJob[]>`
@@ -104,7 +105,7 @@ export function lockJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<Clai
       select app_id, id from jobs cross join settings
       where (app_id, id) in (select * from unnest(${jobs.map(({ appId }) => appId)}::uuid[],
           ${jobs.map(({ id }) => id)}::bigint[]))
-        and locked_by is null and attempts < max_attempts
+        and locked_by is null and attempts < max_attempts and run_at <= now()
       for update of jobs skip locked) open
     where jobs.app_id = open.app_id and jobs.id = open.id
     returning jobs.app_id, jobs.id, task, payload, attempts, max_attempts, crashes`;

@@ -203,6 +203,37 @@ test('a recurring task runs once per period, however many processes share it', a
   assert.equal(new Set(turns).size, turns.length, `turns ${turns}`);
 });
 
+test('a job that is postponed while a worker waits to claim it does not run before its time', async () => {
+  const last = Promise.withResolvers<void>();
+  const ran: object[] = [];
+  const tasks: Record<string, Task> = {
+    early: async (payload) => void ran.push(payload),
+    last: async () => last.resolve(),
+  };
+  await Promise.all([1, 2].map(() => start(tasks, { concurrency: 100 })));
+  const postponed = await database.db.begin(async (tx) => {
+    // The lock that workers take in turn to claim jobs. A worker that does not know of the other one yet does without.
+    await tx`select pg_advisory_xact_lock(7130241004)`;
+    let number = 0;
+    await until(async () => {
+      await addJob(database.db, 'early', { number: number++ });
+      const [{ waiting } = { waiting: 0 }] = await database.db<{ waiting: number }[]>`
+        select count(*) as waiting from pg_locks
+        where locktype = 'advisory' and not granted
+          and database = (select oid from pg_database where datname = current_database())`;
+      return waiting === 2;
+    });
+    return database.db<{ payload: object }[]>`
+      update jobs set run_at = now() + interval '1 day' where task = 'early' and locked_by is null returning payload`;
+  });
+  await addJob(database.db, 'last', {});
+  await last.promise;
+  const isPostponed = ({ number }: { number?: number }) =>
+    postponed.some(({ payload }) => (payload as { number: number }).number === number);
+  assert.ok(postponed.length > 0);
+  assert.deepEqual(ran.filter(isPostponed), []);
+});
+
 test('of waiting jobs with the same key, the last one runs', async () => {
   await addJob(database.db, 'keyed', { number: 1 }, { key: 'only' });
   await addJob(database.db, 'keyed', { number: 2 }, { key: 'only' });
