@@ -210,6 +210,27 @@ test('a purge commits each batch by itself, and is continued wherever it was sto
   await purge();
 });
 
+test('a purge deletes runs with long journals a few at a time', async () => {
+  const sandbox = await provision.sandbox(app);
+  const client = new AutomationsClient(server, sandbox);
+  const { id } = await client.createAutomation({ workflow: graphOf({ id: 'done', kind: 'complete' }) });
+  for (let run = 0; run < 8; run++) await client.invoke(id);
+  const { uuid } = sandbox.sandbox;
+  await db`update automation_runs set sequence = 4000 where sandbox_id = ${uuid}`;
+  await db`
+    insert into automation_run_entries (app_id, run_id, sequence, id, type, record)
+    select app_id, id, n, gen_random_uuid(), 'node_started', '{}' from automation_runs, generate_series(2, 4000) n
+    where sandbox_id = ${uuid}`;
+  await remove({ sandbox });
+  const left = async () => (await db`select from automation_runs where sandbox_id = ${uuid}`).count;
+  const stop = new AbortController();
+  stop.abort(new Error('stop'));
+  await assert.rejects(purgeSandboxes(db, stop.signal), /stop/);
+  assert.equal(await left(), 5, 'the first three have more than 10,000 entries');
+  await purge();
+  assert.equal(await left(), 0);
+});
+
 test('no batch waits for one that is locked: what was deleted before it is committed', async () => {
   const { sandbox, user } = await fill();
   await remove({ sandbox });
