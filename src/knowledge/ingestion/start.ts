@@ -63,8 +63,7 @@ export function createIngestionStarts({ work, onError }: StartDeps): IngestionSt
       if (queued) return row;
       await store.insertItems(tx, appId, id, items);
       // The work is done by `runInline`. The job is needed only if this process crashes.
-      const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
-      await launchIngestion(tx, source, row, runAt);
+      await launchIngestion(tx, source, row, inline ? (leaseSeconds + 1) * 1_000 : 0);
       return row;
     });
   }
