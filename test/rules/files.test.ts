@@ -8,7 +8,7 @@ import { namesOf, readSources, type Source } from '../support/source.ts';
  */
 const everywhere = readSources('src', 'test', 'bench', 'scripts', 'console/src');
 
-/** Ids begin with a time that nobody reads. */
+/** A new id begins with the time of the machine (UUIDv7); ids.ts keeps it ascending. */
 const readsMachineClock = ({ name, text }: Source) =>
   /\bnew Date\(\)|\bDate\.now\(/.test(text) && !['src/lib/clock.ts', 'src/lib/ids.ts'].includes(name);
 
