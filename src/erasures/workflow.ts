@@ -45,7 +45,7 @@ const backupRetryMs = 30_000;
  * itself: a job that was killed is simply repeated.
  */
 export async function erase(deps: EraseDeps, payload: { appId: string; erasureId: string }, context: JobContext) {
-  const { db, clock } = deps;
+  const { db } = deps;
   const erasure = await store.findErasureById(db, payload.appId, payload.erasureId);
   if (erasure === undefined || erasure.status === 'done') return;
   await deps.register.add(erasure);
@@ -56,7 +56,7 @@ export async function erase(deps: EraseDeps, payload: { appId: string; erasureId
   if (!(await removeBlobs(deps, erasure, context.signal)))
     return addJob(db, taskNames.erase, payload, {
       key: `erase/${erasure.id}`,
-      runAt: new Date(clock.now().getTime() + backupRetryMs),
+      inMs: backupRetryMs,
     });
   await finish(deps, erasure);
 }

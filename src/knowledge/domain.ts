@@ -125,7 +125,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     // Another process holds the ingestion: try again when its lease ends.
     await addJob(db, taskNames.ingest, payload, {
       key: `ingest/${ingestionId}`,
-      runAt: new Date(Date.now() + leaseSeconds * 1000),
+      inMs: leaseSeconds * 1_000,
     });
   }
 

@@ -111,8 +111,7 @@ function insert(db: Db, { source, kind, items, metadata = {}, also }: NewIngesti
     if (queued) return row;
     await store.insertItems(tx, appId, id, items);
     // The work is done by `runInline`. The job is needed only if this process crashes.
-    const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
-    await launchIngestion(tx, source, row, runAt);
+    await launchIngestion(tx, source, row, inline ? (leaseSeconds + 1) * 1_000 : 0);
     return row;
   });
 }
