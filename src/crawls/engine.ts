@@ -131,8 +131,7 @@ class Turn {
         await this.#finish();
         return { over: true };
       }
-      if (yielding || waitMs > waitInsideMsMax)
-        return { over: false, runAt: new Date(this.#deps.clock.now().getTime() + Math.max(0, waitMs)) };
+      if (yielding || waitMs > waitInsideMsMax) return { over: false, inMs: Math.max(0, waitMs) };
       this.#exhausted = false;
       if (waitMs > 0) await this.#options.waitOutside(() => pause(waitMs, this.#stop.signal));
     }
