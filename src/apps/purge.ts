@@ -40,21 +40,21 @@ async function purgeSandbox(db: Db, scope: Scope, signal: AbortSignal): Promise<
 
 /** Returns whether there may be more. */
 async function deleteBatch(db: Db, appId: string, table: string, where: Statement, rows: number): Promise<boolean> {
-  const deleted = await db`
+  const { count } = await db`
     delete from ${db(table)} where app_id = ${appId} and ctid = any(array(
       select t.ctid from ${db(table)} t where t.app_id = ${appId} and ${where} limit ${rows}))`;
-  return deleted.count === rows;
+  return count === rows;
 }
 
 async function deleteRuns(db: Db, { appId, sandboxId }: Scope): Promise<boolean> {
-  const deleted = await db`
+  const { count } = await db`
     delete from automation_runs where app_id = ${appId} and id = any(array(
       select id from (
         select id, sum(sequence) over (order by id rows unbounded preceding) - sequence as before
         from (select id, sequence from automation_runs
           where app_id = ${appId} and sandbox_id = ${sandboxId} order by id limit ${batchRuns}) first) counted
       where before < ${batchEntries}))`;
-  return deleted.count > 0;
+  return count > 0;
 }
 
 /** What a sandbox has many rows of, children before parents, so that no row takes an unknown number of others along. */
