@@ -83,5 +83,6 @@ export async function findNextTimes(
       (select next_tick_at from automations a where next_tick_at is not null and ${isInUse(db, 'a.app_id')}
         and ${sandboxIsThere(db, 'a.app_id', 'a.sandbox_id')}
         order by next_tick_at limit 1) as schedule_at,
-      (select min(lease_until) from automation_runs where lease_until is not null) as lease_until`.first();
+      (select lease_until from automation_runs r where lease_until is not null and ${isInUse(db, 'r.app_id')}
+        order by lease_until limit 1) as lease_until`.first();
 }
