@@ -1,7 +1,6 @@
-import type { TextRanking } from './fulltext.ts';
-import type { Similarities } from './learned.ts';
-import { bestRows, type Ranked } from './rank.ts';
-import { type SearchedChunks, sourceOfRow } from './scope.ts';
+import type { Similarities } from '../computing/similarity.ts';
+import { bestRows, type Ranked, sourceOfRow } from './rank.ts';
+import type { Scored } from './score.ts';
 
 /**
  * A hybrid ranking weighs this many of the best chunks by text and as many of the most similar ones. A test checks that
@@ -15,9 +14,9 @@ export const candidatesPerLeg = 1_000;
  * models favour no source. A chunk without a word of the query needs a cosine of `cosineMin`.
  */
 export function addLearned(
-  text: Pick<TextRanking, 'ranked' | 'scoreOf'>,
+  text: Pick<Scored, 'ranked' | 'scoreOf'>,
   learned: Similarities,
-  scope: SearchedChunks,
+  sources: readonly { base: number; firstOrdinal: number; modelVersion: number }[],
   { weight, cosineMin, count }: { weight: number; cosineMin: number; count: number },
 ): { ranked: Ranked[]; byModel: Ranked[] } {
   const byModel = bestRows(learned.scores, count);
@@ -29,7 +28,7 @@ export function addLearned(
   for (const [row, score] of texts) {
     if (score === 0 && learned.cosineOf(row) < cosineMin) continue;
     const textPart = score / textBest;
-    const hasModel = sourceOfRow(scope, row).modelVersion > 0;
+    const hasModel = sourceOfRow(sources, row).modelVersion > 0;
     const learnedPart = hasModel ? (learned.scores[row] as number) / learnedBest : textPart;
     ranked.push({ row, score: textPart * (1 - weight) + learnedPart * weight });
   }

@@ -1,51 +1,6 @@
-import type { PostingColumns } from '../../content/postings.ts';
-
 /** Chunks of the scope are rows of one table: the ordinals of each source, source after source. */
 export const liveBit = 1;
 export const allowedBit = 2;
-
-/** Merges several lists of the same source in ascending order, so that their words count as one word. */
-export function joinColumns(parts: PostingColumns[]): PostingColumns {
-  let lists = parts;
-  // In pairs, so that each posting is copied only log2(lists) times.
-  while (lists.length > 1)
-    lists = Array.from({ length: Math.ceil(lists.length / 2) }, (_pair, i) => {
-      const [one, other] = lists.slice(i * 2, i * 2 + 2);
-      return one && other ? joinTwo(one, other) : (one as PostingColumns);
-    });
-  return lists[0] ?? { ordinals: new Int32Array(), tallies: new Uint16Array(), lengths: new Uint16Array() };
-}
-
-function joinTwo(one: PostingColumns, other: PostingColumns): PostingColumns {
-  const size = one.ordinals.length + other.ordinals.length;
-  const ordinals = new Int32Array(size);
-  const tallies = new Uint16Array(size);
-  const lengths = new Uint16Array(size);
-  let i = 0;
-  let j = 0;
-  let count = 0;
-  while (i < one.ordinals.length || j < other.ordinals.length) {
-    const a = one.ordinals[i] ?? Number.POSITIVE_INFINITY;
-    const b = other.ordinals[j] ?? Number.POSITIVE_INFINITY;
-    ordinals[count] = Math.min(a, b);
-    lengths[count] = (a <= b ? one.lengths[i] : other.lengths[j]) as number;
-    tallies[count] = addTallies(a <= b ? (one.tallies[i] as number) : 0, b <= a ? (other.tallies[j] as number) : 0);
-    if (a <= b) i += 1;
-    if (b <= a) j += 1;
-    count += 1;
-  }
-  return {
-    ordinals: ordinals.subarray(0, count),
-    tallies: tallies.subarray(0, count),
-    lengths: lengths.subarray(0, count),
-  };
-}
-
-/** Adds frequencies that are stored doubled, plus one for a term of the title. */
-function addTallies(one: number, other: number): number {
-  const titled = (one | other) & 1;
-  return Math.min((((one >>> 1) + (other >>> 1)) << 1) | titled, 65_534 | titled);
-}
 
 /** Whether the words of a phrase occur in sequence, given each word's positions in the chunk. */
 export function containsPhrase(positionsOfWords: number[][]): boolean {
@@ -55,6 +10,20 @@ export function containsPhrase(positionsOfWords: number[][]): boolean {
 }
 
 export type Ranked = { row: number; score: number };
+
+/** A ranking in a form that other threads receive quickly. */
+export type RankedColumns = { rows: Int32Array; scores: Float64Array };
+
+export function packRanked(ranked: readonly Ranked[]): RankedColumns {
+  return {
+    rows: Int32Array.from(ranked, ({ row }) => row),
+    scores: Float64Array.from(ranked, ({ score }) => score),
+  };
+}
+
+export function unpackRanked({ rows, scores }: RankedColumns): Ranked[] {
+  return Array.from(rows, (row, i) => ({ row, score: scores[i] as number }));
+}
 
 /** The `count` best rows with a positive score, best first; equal scores in order of the rows. */
 export function bestRows(scores: Float32Array, count: number): Ranked[] {
@@ -149,4 +118,22 @@ export function nearestPlaces(distances: Uint16Array, bits: number, count: numbe
     else if (distance === threshold && atThreshold.length < count) atThreshold.push(i);
   }
   return nearest.concat(atThreshold.slice(0, Math.max(0, count - nearest.length)));
+}
+
+/** The source of a row, among sources in the order of their rows. */
+export function sourceOfRow<Source extends { base: number; firstOrdinal: number }>(
+  sources: readonly Source[],
+  row: number,
+): Source {
+  let low = 0;
+  let high = sources.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    const source = sources[middle];
+    if (source && source.base + source.firstOrdinal <= row) low = middle;
+    else high = middle - 1;
+  }
+  const source = sources[low];
+  if (!source) throw new Error('The row belongs to no source.');
+  return source;
 }
