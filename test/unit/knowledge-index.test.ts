@@ -259,7 +259,8 @@ test('the candidates of both rankings hold at least 95 of 100 results that all c
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
       return (state / 2 ** 32) ** 3;
     });
-    const learned = { scores, cosineOf: (row: number) => scores[row] ?? 0 };
+    const scoreOf = (row: number) => scores[row] ?? 0;
+    const learned = { best: (count: number) => bestRows(scores, count), scoreOf, cosineOf: scoreOf };
     const best = (count: number) =>
       addLearned(
         scoreTerms(terms, { chunks, averageLength: 120, hasDead: false }, rows, 0.25, count),

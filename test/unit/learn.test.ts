@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packBatch, readBatch } from '../../src/content/learn/batch.ts';
 import { codeHeaderBytes, packChunk, packWord, unpackWord } from '../../src/content/learn/codes.ts';
-import { dotProducts } from '../../src/content/learn/dots.ts';
+import { dotProduct, dotProducts, roundDirection } from '../../src/content/learn/dots.ts';
 import { Entries } from '../../src/content/learn/sparse.ts';
 import { rightSingularVectors } from '../../src/content/learn/svd.ts';
 import { Trainer } from '../../src/content/learn/trainer.ts';
@@ -140,19 +140,23 @@ test('the products of a direction with codes are those of plain arithmetic, for 
     const direction = Float32Array.from({ length: dimensions }, (_value, i) => Math.sin(i + 1));
     const products = new Float32Array(count);
     const bytes = new Uint8Array(codes.buffer);
-    const take = (block: Int32Array, first: number, scale: number) =>
+    const rounded = roundDirection(direction);
+    const { scale } = rounded;
+    const take = (block: Int32Array, first: number) =>
       products.set(
         Array.from(block, (product) => product * scale),
         first,
       );
     for (const scanned of [{ bytes }, inSharedMemory(bytes)]) {
       products.fill(0);
-      dotProducts(direction, scanned, 3, count, take);
+      dotProducts(rounded, scanned, 3, count, take);
       for (const [row, product] of products.entries()) {
         const exact = direction.reduce((sum, value, i) => sum + value * (codes[(row + 3) * dimensions + i] ?? 0), 0);
         assert.ok(Math.abs(product - exact) < 0.2, `${dimensions}: ${product} for ${exact}`);
+        assert.equal(Math.fround(dotProduct(rounded, codes, row + 3) * scale), product);
       }
     }
-    dotProducts(new Float32Array(dimensions), { bytes }, 0, count, () => assert.fail('No product differs from 0.'));
+    const none = roundDirection(new Float32Array(dimensions));
+    dotProducts(none, { bytes }, 0, count, (block) => assert.ok(block.every((product) => product === 0)));
   }
 });

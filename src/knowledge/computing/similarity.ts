@@ -1,7 +1,7 @@
 import { codeHeaderBytes } from '../../content/learn/codes.ts';
-import { dotProducts } from '../../content/learn/dots.ts';
+import { dotProduct, dotProducts, type RoundedDirection, roundDirection } from '../../content/learn/dots.ts';
 import type { ScannedBytes } from '../../content/wide-scan.ts';
-import { allowedBit, sourceOfRow } from '../search/rank.ts';
+import { allowedBit, BestRows, type Ranked, sourceOfRow } from '../search/rank.ts';
 
 /** All chunks of one model, by ordinal from the first. Chunks without a code are zero. */
 export type ModelCodes = {
@@ -25,47 +25,78 @@ export type ComparedSource = {
 };
 
 export type Similarities = {
-  /** For each row, its cosine times the strength of the chunk's code; 0 if the cosine is not positive. */
-  scores: Float32Array;
+  /** The most similar allowed rows, best first: by their cosine times the strength of the chunk's code. */
+  best(count: number): Ranked[];
+  /** That product for an allowed row; 0 if the cosine is not positive. */
+  scoreOf(row: number): number;
   cosineOf(row: number): number;
 };
 
-let scratch = new Float32Array(0);
-
-/** How similar each allowed row is to the query. The scores are valid until the next call. */
+/** How similar the rows are to the query. Few of them are among the best, so the others are not kept. */
 export function compareRows(sources: readonly ComparedSource[], rows: Uint8Array): Similarities {
-  if (scratch.length < rows.length) scratch = new Float32Array(rows.length);
-  const scores = scratch.subarray(0, rows.length).fill(0);
-  for (const source of sources) if (source.compared) compareSource(source, source.compared, rows, scores);
+  const opened = sources.map(openSource);
+  const placeOf = (row: number) => {
+    const { base, compared } = sourceOfRow(opened, row);
+    return compared && { compared, at: row - base - compared.codes.firstOrdinal };
+  };
   return {
-    scores,
+    best(count) {
+      const best = new BestRows(count);
+      for (const source of opened) if (source.compared) compareSource(source, source.compared, rows, best);
+      return best.finish();
+    },
+    scoreOf(row) {
+      const place = placeOf(row);
+      return place === undefined ? 0 : scoreOne(place.compared, place.at);
+    },
     cosineOf(row) {
-      const { base, compared } = sourceOfRow(sources, row);
-      const strength = compared?.codes.strengths[row - base - compared.codes.firstOrdinal] ?? 0;
-      return strength === 0 ? 0 : (scores[row] as number) / strength;
+      const place = placeOf(row);
+      const strength = place?.compared.codes.strengths[place.at] ?? 0;
+      return place === undefined || strength === 0 ? 0 : scoreOne(place.compared, place.at) / strength;
     },
   };
 }
 
-function compareSource(
-  source: ComparedSource,
-  { direction, codes }: { direction: Float32Array; codes: ModelCodes },
-  rows: Uint8Array,
-  scores: Float32Array,
-): void {
+type Compared = { direction: RoundedDirection; codes: ModelCodes; bytes: Int8Array };
+type OpenSource = Omit<ComparedSource, 'compared'> & { compared: Compared | undefined };
+
+function openSource({ compared, ...source }: ComparedSource): OpenSource {
+  if (compared === undefined) return { ...source, compared };
+  const { direction, codes } = compared;
+  return { ...source, compared: { direction: roundDirection(direction), codes, bytes: signedBytes(codes) } };
+}
+
+function compareSource(source: OpenSource, { direction, codes }: Compared, rows: Uint8Array, best: BestRows): void {
   const { inverses, strengths } = codes;
+  const { scale } = direction;
   const from = source.firstOrdinal - codes.firstOrdinal;
   const count = source.nextOrdinal - source.firstOrdinal;
   const firstRow = source.base + source.firstOrdinal;
-  dotProducts(direction, codes.directions, from, count, (products, first, scale) => {
+  dotProducts(direction, codes.directions, from, count, (products, first) => {
+    let { floor } = best;
     for (let i = 0; i < products.length; i++) {
-      const product = Math.fround((products[i] as number) * scale);
-      const row = firstRow + first + i;
-      if (product <= 0 || ((rows[row] as number) & allowedBit) === 0) continue;
+      const product = products[i] as number;
+      if (product <= 0) continue;
       const at = from + first + i;
-      scores[row] = product * (inverses[at] as number) * (strengths[at] as number);
+      const score = scoreOfProduct(product * scale, inverses[at] as number, strengths[at] as number);
+      const row = firstRow + first + i;
+      if (score < floor || score <= 0 || ((rows[row] as number) & allowedBit) === 0) continue;
+      best.add(row, score);
+      floor = best.floor;
     }
   });
+}
+
+/** The score of one chunk, the same as among all of them. */
+function scoreOne({ direction, codes, bytes }: Compared, at: number): number {
+  const product = dotProduct(direction, bytes, at);
+  if (product <= 0) return 0;
+  return scoreOfProduct(product * direction.scale, codes.inverses[at] as number, codes.strengths[at] as number);
+}
+
+/** Rounded to 32 bits, so that equal scores are equal in all rankings. */
+function scoreOfProduct(product: number, inverse: number, strength: number): number {
+  return Math.fround(Math.fround(product) * inverse * strength);
 }
 
 /** Codes of chunks with consecutive ordinals, as they are stored. */

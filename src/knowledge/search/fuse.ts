@@ -1,5 +1,5 @@
 import type { Similarities } from '../computing/similarity.ts';
-import { bestRows, type Ranked, sourceOfRow } from './rank.ts';
+import { type Ranked, sourceOfRow } from './rank.ts';
 import type { Scored } from './score.ts';
 
 /**
@@ -19,9 +19,10 @@ export function addLearned(
   sources: readonly { base: number; firstOrdinal: number; modelVersion: number }[],
   { weight, cosineMin, count }: { weight: number; cosineMin: number; count: number },
 ): { ranked: Ranked[]; byModel: Ranked[] } {
-  const byModel = bestRows(learned.scores, count);
+  const byModel = learned.best(count);
   const texts = new Map(text.ranked.map(({ row, score }) => [row, score]));
   for (const { row } of byModel) if (!texts.has(row)) texts.set(row, text.scoreOf(row));
+  const byRow = new Map(byModel.map(({ row, score }) => [row, score]));
   const textBest = text.ranked[0]?.score || 1;
   const learnedBest = byModel[0]?.score || 1;
   const ranked: Ranked[] = [];
@@ -29,7 +30,7 @@ export function addLearned(
     if (score === 0 && learned.cosineOf(row) < cosineMin) continue;
     const textPart = score / textBest;
     const hasModel = sourceOfRow(sources, row).modelVersion > 0;
-    const learnedPart = hasModel ? (learned.scores[row] as number) / learnedBest : textPart;
+    const learnedPart = hasModel ? (byRow.get(row) ?? learned.scoreOf(row)) / learnedBest : textPart;
     ranked.push({ row, score: textPart * (1 - weight) + learnedPart * weight });
   }
   return { ranked: ranked.sort((a, c) => c.score - a.score || a.row - c.row), byModel };

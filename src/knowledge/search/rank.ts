@@ -34,22 +34,39 @@ export function bestRows(scores: Float32Array, count: number): Ranked[] {
 
 /** Like `bestRows`, among the rows that reach a score. */
 function rowsFrom(least: number, scores: Float32Array, count: number): Ranked[] {
-  let floor = least;
-  let best: Ranked[] = [];
-  const keepBest = () => {
-    best = best.sort((a, c) => c.score - a.score || a.row - c.row).slice(0, count);
-  };
+  const best = new BestRows(count, least);
   for (let row = 0; row < scores.length; row++) {
     const score = scores[row] as number;
-    if (score <= 0 || score < floor) continue;
-    best.push({ row, score });
-    if (best.length < count * 4) continue;
-    // Many rows have similar scores: a later one must be better than the last that is kept.
-    keepBest();
-    floor = nextFloat(best.at(-1)?.score ?? 0);
+    if (score > 0 && score >= best.floor) best.add(row, score);
   }
-  keepBest();
-  return best;
+  return best.finish();
+}
+
+/** Collects the best of many rows, which come in ascending order, with scores that are 32-bit floats. */
+export class BestRows {
+  /** A lower score is not among the best. */
+  floor: number;
+  readonly #count: number;
+  #best: Ranked[] = [];
+
+  constructor(count: number, floor = 0) {
+    this.#count = count;
+    this.floor = floor;
+  }
+
+  /** Takes a row whose score is positive and at least `floor`. */
+  add(row: number, score: number): void {
+    this.#best.push({ row, score });
+    if (this.#best.length < this.#count * 4) return;
+    // Many rows have similar scores: a later one must be better than the last that is kept.
+    this.floor = nextFloat(this.finish().at(-1)?.score ?? 0);
+  }
+
+  /** The best rows so far, best first; equal scores in order of the rows. */
+  finish(): Ranked[] {
+    this.#best = this.#best.sort((a, c) => c.score - a.score || a.row - c.row).slice(0, this.#count);
+    return this.#best;
+  }
 }
 
 const oneFloat = new Float32Array(1);
