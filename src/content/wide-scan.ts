@@ -8,7 +8,7 @@ declare const WebAssembly: {
 type Run = (query: number, codes: number, count: number, queryBytes: number, out: number) => void;
 
 /** Memory of WebAssembly that several threads use. It grows in place: what was there stays where it is. */
-export type SharedMemory = { readonly buffer: SharedArrayBuffer; grow(pages: number): number };
+type SharedMemory = { readonly buffer: SharedArrayBuffer; grow(pages: number): number };
 
 /** Codes in memory that a scan can read where they are, or anywhere else, from where it copies them in blocks. */
 export type ScannedBytes = { bytes: Uint8Array; memory?: SharedMemory | undefined };
@@ -135,7 +135,7 @@ export const simd = (instruction: number) =>
 export const loadWith = (instruction: number) => [...simd(instruction), 0, 0];
 
 /** Assembles a module with one function, `run`, which takes five parameters and uses a shared memory. */
-export function assembleModule(body: number[]): object {
+function assembleModule(body: number[]): object {
   const named = (name: string) => [name.length, ...Buffer.from(name)];
   const section = (id: number, content: number[]) => [id, ...unsigned(content.length), ...content];
   // The last bytes of the import: shared memory of at least no page and at most 65,536, which is 0x80 0x80 0x04.

@@ -14,7 +14,7 @@ export type TextInput = {
   count: number;
 };
 
-export type TextRanks = { weights: TermWeight[]; ranked: RankedColumns };
+type TextRanks = { weights: TermWeight[]; ranked: RankedColumns };
 
 type BothInput = {
   text: TextInput;

@@ -10,10 +10,12 @@ import type { ThreadReply } from './thread.ts';
 /** A single app gets half of the threads, one for each processor; the others start once another app needs one. */
 const threadsMax = Math.min(2 * availableParallelism(), scanningThreadsMax / 2);
 /** Below this number of chunks, or of bytes of postings, a message to a thread takes longer than the work. */
-export const threadedSizeMin = 50_000;
+const threadedSizeMin = 50_000;
 /** A thread that has nothing to do for this long ends, and frees its memory. */
 const idleMs = 30_000;
 const triesMax = 2;
+/** A small young generation: messages name shared memory, which is only freed when they are collected. */
+const resourceLimits = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 512 };
 
 type Thread = {
   worker: Worker;
@@ -93,7 +95,7 @@ export class ComputingThreads {
     while (this.#pages.has(page)) page += 1;
     if (page >= scanningThreadsMax) throw new AppError('unavailable', 'Too many threads of searches are ending.');
     this.#pages.add(page);
-    const worker = new Worker(this.#program, { workerData: { page } });
+    const worker = new Worker(this.#program, { workerData: { page }, resourceLimits });
     const thread: Thread = { worker, page, task: undefined, timer: undefined };
     worker.on('message', (reply: ThreadReply) => thread.task?.resolve(reply));
     worker.on('error', (cause) => this.#drop(thread, new ThreadEnded('A thread of searches failed.', { cause })));

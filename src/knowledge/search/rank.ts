@@ -115,28 +115,6 @@ export function scoreOfRank(scores: Float32Array, count: number): number {
   return 0;
 }
 
-/** The places of the smallest distances, by counting sort. */
-export function nearestPlaces(distances: Uint16Array, bits: number, count: number): number[] {
-  const histogram = new Uint32Array(bits + 2);
-  for (let i = 0; i < distances.length; i++) {
-    const distance = distances[i] as number;
-    histogram[distance] = (histogram[distance] as number) + 1;
-  }
-  let threshold = 0;
-  for (let sum = 0; threshold <= bits; threshold++) {
-    sum += histogram[threshold] ?? 0;
-    if (sum >= count) break;
-  }
-  const nearest: number[] = [];
-  const atThreshold: number[] = [];
-  for (let i = 0; i < distances.length; i++) {
-    const distance = distances[i] as number;
-    if (distance < threshold) nearest.push(i);
-    else if (distance === threshold && atThreshold.length < count) atThreshold.push(i);
-  }
-  return nearest.concat(atThreshold.slice(0, Math.max(0, count - nearest.length)));
-}
-
 /** The source of a row, among sources in the order of their rows. */
 export function sourceOfRow<Source extends { base: number; firstOrdinal: number }>(
   sources: readonly Source[],
