@@ -34,10 +34,10 @@ async function purgeSandbox(db: Db, scope: Scope, signal: AbortSignal): Promise<
 }
 
 async function deleteBatch(db: Db, appId: string, table: string, where: Statement, rows: number): Promise<number> {
-  const deleted = await db`
+  const { count } = await db`
     delete from ${db(table)} where app_id = ${appId} and ctid = any(array(
       select t.ctid from ${db(table)} t where t.app_id = ${appId} and ${where} limit ${rows}))`;
-  return deleted.count;
+  return count;
 }
 
 /** What a sandbox has many rows of, children before parents, so that no row takes an unknown number of others along. */

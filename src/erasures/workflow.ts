@@ -45,7 +45,7 @@ const backupRetryMs = 30_000;
  * itself: a job that was killed is simply repeated.
  */
 export async function erase(deps: EraseDeps, payload: { appId: string; erasureId: string }, context: JobContext) {
-  const { db, clock } = deps;
+  const { db } = deps;
   const erasure = await store.findErasureById(db, payload.appId, payload.erasureId);
   if (erasure === undefined || erasure.status === 'done') return;
   await deps.register.add(erasure);
@@ -56,7 +56,7 @@ export async function erase(deps: EraseDeps, payload: { appId: string; erasureId
   if (!(await removeBlobs(deps, erasure, context.signal)))
     return addJob(db, taskNames.erase, payload, {
       key: `erase/${erasure.id}`,
-      runAt: new Date(clock.now().getTime() + backupRetryMs),
+      inMs: backupRetryMs,
     });
   await finish(deps, erasure);
 }
@@ -139,11 +139,11 @@ async function deleteRuns({ db, ledger, clock }: EraseRowsDeps, erasure: store.E
   const ids = found.map(({ id }) => id);
   // The runs that these started are found by their parents. The last of them is passed on before a parent is deleted.
   const passOn = async (tx: Transaction) => {
-    const children = await tx`
+    const { count } = await tx`
       update automation_runs c set user_id = ${erasure.subjectId} where c.app_id = ${appId} and c.id = any(array(
         select t.id from automation_runs t where t.app_id = ${appId} and t.parent_run_id = any(${ids}::uuid[])
           and not (t.id = any(${ids}::uuid[])) and t.user_id is distinct from ${erasure.subjectId} limit ${runsBatch}))`;
-    return children.count;
+    return count;
   };
   if ((await db.begin(passOn)) === runsBatch) return true;
   await db.begin(async (tx) => {

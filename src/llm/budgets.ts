@@ -36,15 +36,14 @@ export type BudgetHold = {
 
 type Applied = { budget: store.AppliedBudget; start: string };
 
-export type Budgets = ReturnType<typeof createBudgets>;
+export type Budgets = {
+  /** Throws 429 `token_budget_exceeded` if a budget might be exceeded. `cost` is undefined for models without a price. */
+  reserve(origin: CallOrigin, amount: { tokens: number; cost: number | undefined }): Promise<BudgetHold>;
+};
 
 /** Reserves tokens and money before a call, and replaces the reservation by what the call used. */
-export function createBudgets({ db, clock, emitReached }: BudgetDeps) {
-  /** Throws 429 `token_budget_exceeded` if a budget might be exceeded. `cost` is undefined for models without a price. */
-  async function reserve(
-    origin: CallOrigin,
-    amount: { tokens: number; cost: number | undefined },
-  ): Promise<BudgetHold> {
+export function createBudgets({ db, clock, emitReached }: BudgetDeps): Budgets {
+  const reserve: Budgets['reserve'] = async (origin, amount) => {
     const budgets = await store.listAppliedBudgets(db, origin);
     const now = clock.now();
     const applied = budgets.map((budget): Applied => ({ budget, start: periodStart(budget.period, now) }));
@@ -70,7 +69,7 @@ export function createBudgets({ db, clock, emitReached }: BudgetDeps) {
       }
     };
     return { inMoney, settle };
-  }
+  };
 
   async function reserveAll(applied: Applied[], held: store.Amount, now: Date): Promise<void> {
     let refusing: Applied | undefined;

@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts';
 import { isInUse } from '../db/fences.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { Positions } from '../events/store.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -148,9 +149,8 @@ export async function findDelivery(
   by: { id: string } | { eventId: string },
 ): Promise<DeliveryRow | undefined> {
   const which = 'id' in by ? db`d.id = ${by.id}` : db`d.event_id = ${by.eventId}`;
-  const [row] = await db<DeliveryRow[]>`
-    ${shown(db)} where d.app_id = ${appId} and d.webhook_id = ${webhookId} and ${which}`;
-  return row;
+  return db<DeliveryRow[]>`
+    ${shown(db)} where d.app_id = ${appId} and d.webhook_id = ${webhookId} and ${which}`.first();
 }
 
 /** Newest first. */
@@ -163,13 +163,14 @@ export async function listDeliveries(
   const where = db`d.app_id = ${appId} and d.webhook_id = ${webhookId}
     and (${filter.state ?? null}::text is null or d.state = ${filter.state ?? null})
     and (${filter.type ?? null}::text is null or e.name = ${filter.type ?? null})`;
-  const rows = await db<DeliveryRow[]>`
-    ${shown(db)} where ${where}
-    order by d.sequence desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from webhook_deliveries d join events e on e.app_id = d.app_id and e.id = d.event_id
-    where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<DeliveryRow[]>`
+      ${shown(db)} where ${where}
+      order by d.sequence desc limit ${page.pageSize} offset ${page.offset}`,
+    db`
+      select count(*) as total from webhook_deliveries d join events e on e.app_id = d.app_id and e.id = d.event_id
+      where ${where}`,
+  );
 }
 
 /** Makes a delivery due again, with all its retries. */

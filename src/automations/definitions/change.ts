@@ -35,27 +35,12 @@ export function createDefinitionChanges(deps: ChangeDeps): DefinitionChanges {
   const { db, clock, ledger, expressions } = deps;
   return {
     async create(caller, input) {
-      const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
-      if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');
-      const individual = named.team ?? named.user;
+      const owners = await findOwners(db, caller, input);
       await checkParts(expressions, caller, input);
-      const row = await applyInput(
-        db,
-        clock,
-        caller,
-        {
-          ...blank,
-          appId: caller.appId,
-          sandboxId: caller.sandboxId,
-          id: newUuid(),
-          name: input.name,
-          type: input.type,
-          orgId: named.org?.id ?? individual?.orgId ?? null,
-          teamId: named.team?.id ?? null,
-          userId: named.user?.id ?? null,
-        },
-        input,
-      );
+      const { appId, sandboxId } = caller;
+      const { name, type } = input;
+      const begun = { ...blank, ...owners, appId, sandboxId, id: newUuid(), name, type };
+      const row = await applyInput(db, clock, caller, begun, input);
       requireJournalForTurns(row, input.workflow ?? null);
       await requireGraphScopes(db, caller, { ...row, workflow: input.workflow });
       await uniqueKey(() =>
@@ -102,6 +87,14 @@ export function createDefinitionChanges(deps: ChangeDeps): DefinitionChanges {
     activate: (caller, name) => changeStatus(deps, caller, name, 'running'),
     pause: (caller, name) => changeStatus(deps, caller, name, 'paused'),
   };
+}
+
+/** The owners that a new automation names. A team or user brings its org. */
+async function findOwners(db: Db, caller: Caller, input: Static<typeof automationCreateSchema>) {
+  const { org, team, user } = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
+  if (team && user) throw invalidField('user', 'cannot be combined with team');
+  const orgId = org?.id ?? (team ?? user)?.orgId ?? null;
+  return { orgId, teamId: team?.id ?? null, userId: user?.id ?? null };
 }
 
 /** Writes the graph as a new version with the rights of the caller, unless it equals the current one. */

@@ -75,11 +75,10 @@ export async function findSurplus(
   failed: boolean,
   kept: number,
 ): Promise<RunPlace | undefined> {
-  const [row] = await db<RunPlace[]>`
+  return db<RunPlace[]>`
     select r.created_at::text as created_at, r.id from automation_runs r
     where r.app_id = ${automation.appId} and r.automation_id = ${automation.id} and ${ofKind(db, failed)}
-    order by r.created_at desc, r.id desc offset ${kept} limit 1`;
-  return row;
+    order by r.created_at desc, r.id desc offset ${kept} limit 1`.first();
 }
 
 /**

@@ -11,7 +11,7 @@ export async function claimRun(
   leaseSeconds: number,
 ): Promise<RunRow | undefined> {
   const leaseUntil = new Date(now.getTime() + leaseSeconds * 1_000);
-  const [row] = await db<RunRow[]>`
+  return db<RunRow[]>`
     update automation_runs r set status = 'running', lease_until = ${leaseUntil}, lease_seconds = ${leaseSeconds},
       claim = gen_random_uuid(),
       version = r.version + 1, changes = note_change(r.changes, r.version + 1, 'running', ${now}, ${leaseUntil}),
@@ -21,8 +21,7 @@ export async function claimRun(
         and graph_version is null
       order by created_at, id limit 1 for update skip locked) oldest
     where r.app_id = oldest.app_id and r.id = oldest.id
-    returning r.*`;
-  return row;
+    returning r.*`.first();
 }
 
 export async function setLease(db: Db, run: { appId: string; id: string }, until: Date): Promise<void> {

@@ -76,11 +76,10 @@ async function removeStaleTimes(db: Db, now: Date): Promise<void> {
 export async function findNextTimes(
   db: Db,
 ): Promise<{ wakeAt: Date | null; scheduleAt: Date | null; leaseUntil: Date | null }> {
-  const [times] = await db<[{ wakeAt: Date | null; scheduleAt: Date | null; leaseUntil: Date | null }]>`
+  return db<[{ wakeAt: Date | null; scheduleAt: Date | null; leaseUntil: Date | null }]>`
     select
       (select wake_at from automation_run_wakes w where ${isInUse(db, 'w.app_id')} order by wake_at limit 1) as wake_at,
       (select next_tick_at from automations a where next_tick_at is not null and ${isInUse(db, 'a.app_id')}
         order by next_tick_at limit 1) as schedule_at,
-      (select min(lease_until) from automation_runs where lease_until is not null) as lease_until`;
-  return times;
+      (select min(lease_until) from automation_runs where lease_until is not null) as lease_until`.first();
 }

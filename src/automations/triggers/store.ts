@@ -23,14 +23,12 @@ export type EventRow = {
 type EventKey = { appId: string; eventId: string };
 
 export async function findUndispatched(db: Db, key: EventKey): Promise<EventRow | undefined> {
-  const [row] = await db<EventRow[]>`
-    select * from events where app_id = ${key.appId} and id = ${key.eventId} and dispatched_at is null`;
-  return row;
+  return db<EventRow[]>`
+    select * from events where app_id = ${key.appId} and id = ${key.eventId} and dispatched_at is null`.first();
 }
 
 export async function findEvent(db: Db, key: EventKey): Promise<EventRow | undefined> {
-  const [row] = await db<EventRow[]>`select * from events where app_id = ${key.appId} and id = ${key.eventId}`;
-  return row;
+  return db<EventRow[]>`select * from events where app_id = ${key.appId} and id = ${key.eventId}`.first();
 }
 
 /** Marks the event as dispatched. Returns false if another process has already done so. */
