@@ -3,6 +3,7 @@
  * delete the file of its picture; pause_automations pauses the automations that run as it.
  */
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { agentVisible, inScope, matchesSeen } from '../tenancy/visible.ts';
@@ -49,8 +50,7 @@ export async function insertAgent(
 }
 
 export async function findAgent(db: Db, caller: Caller, id: string): Promise<AgentRow | undefined> {
-  const [row] = await db<AgentRow[]>`${withPicture(db)} where a.id = ${id} and ${agentVisible(db, caller, 'a')}`;
-  return row;
+  return db<AgentRow[]>`${withPicture(db)} where a.id = ${id} and ${agentVisible(db, caller, 'a')}`.first();
 }
 
 type AgentFilter = { search?: string | undefined; userId?: string | undefined; orgId?: string | undefined };
@@ -66,10 +66,11 @@ export async function listAgents(
     and (${search}::text is null or position(lower(${search}) in lower(a.name || ' ' || coalesce(a.lookup_key, ''))) > 0)
     and ${userId === undefined ? db`true` : matchesSeen(db, caller, 'user', 'a.user_id', [userId])}
     and ${orgId === undefined ? db`true` : matchesSeen(db, caller, 'org', 'a.org_id', [orgId])}`;
-  const rows = await db<AgentRow[]>`${withPicture(db)} where ${where}
-    order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from agents a where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<AgentRow[]>`${withPicture(db)} where ${where}
+      order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from agents a where ${where}`,
+  );
 }
 
 export async function updateAgent(
@@ -100,6 +101,5 @@ export async function setPicture(db: Db, scope: Scope, id: string, fileId: strin
 }
 
 export async function deleteAgent(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from agents a where ${inScope(db, scope, 'a')} and a.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from agents a where ${inScope(db, scope, 'a')} and a.id = ${id}`.any();
 }

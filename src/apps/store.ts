@@ -6,6 +6,7 @@
  * Triggers of developer_tokens: developer_tokens_changed also notifies every process of changed rights.
  */
 import { type Db, production } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { KeyScope } from '../tenancy/key-scopes.ts';
@@ -49,18 +50,17 @@ export async function insertApp(
 }
 
 export async function listApps(db: Db, developerId: string, page: PageRequest): Promise<[AppRow[], number]> {
-  const rows = await db<AppRow[]>`
-    select id, developer_id, name, run_retention, assistants, created_at, updated_at from apps where developer_id = ${developerId}
-    order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from apps where developer_id = ${developerId}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<AppRow[]>`
+      select id, developer_id, name, run_retention, assistants, created_at, updated_at from apps where developer_id = ${developerId}
+      order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from apps where developer_id = ${developerId}`,
+  );
 }
 
 export async function findApp(db: Db, id: string): Promise<AppRow | undefined> {
-  const [row] = await db<AppRow[]>`
-    select id, developer_id, name, run_retention, assistants, created_at, updated_at from apps where id = ${id}`;
-  return row;
+  return db<AppRow[]>`
+    select id, developer_id, name, run_retention, assistants, created_at, updated_at from apps where id = ${id}`.first();
 }
 
 /** Changes the members that are given. */
@@ -69,42 +69,38 @@ export async function updateApp(
   id: string,
   { name, retention, assistants }: { name?: string; retention?: RunRetention | null; assistants?: boolean },
 ): Promise<AppRow | undefined> {
-  const [row] = await db<AppRow[]>`
+  return db<AppRow[]>`
     update apps set name = coalesce(${name ?? null}, name), updated_at = now(),
       assistants = coalesce(${assistants ?? null}, assistants),
       run_retention = case when ${retention === undefined} then run_retention
         else ${retention ? JSON.stringify(retention) : null}::text::jsonb end
     where id = ${id}
-    returning id, developer_id, name, run_retention, assistants, created_at, updated_at`;
-  return row;
+    returning id, developer_id, name, run_retention, assistants, created_at, updated_at`.first();
 }
 
 export async function insertSandbox(db: Db, appId: string, id: string, name: string): Promise<SandboxRow> {
-  const [row] = await db<[SandboxRow]>`
-    insert into sandboxes (app_id, id, name) values (${appId}, ${id}, ${name}) returning *`;
-  return row;
+  return db<[SandboxRow]>`
+    insert into sandboxes (app_id, id, name) values (${appId}, ${id}, ${name}) returning *`.first();
 }
 
 export async function listSandboxes(db: Db, appId: string, page: PageRequest): Promise<[SandboxRow[], number]> {
-  const rows = await db<SandboxRow[]>`
-    select * from sandboxes where app_id = ${appId} and id <> ${production} and removed_at is null
-    order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from sandboxes where app_id = ${appId} and id <> ${production} and removed_at is null`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<SandboxRow[]>`
+      select * from sandboxes where app_id = ${appId} and id <> ${production} and removed_at is null
+      order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from sandboxes where app_id = ${appId} and id <> ${production} and removed_at is null`,
+  );
 }
 
 export async function findSandbox(db: Db, appId: string, id: string): Promise<SandboxRow | undefined> {
-  const [row] = await db<SandboxRow[]>`
-    select * from sandboxes where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null`;
-  return row;
+  return db<SandboxRow[]>`
+    select * from sandboxes where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null`.first();
 }
 
 export async function updateSandbox(db: Db, appId: string, id: string, name: string | undefined) {
-  const [row] = await db<SandboxRow[]>`
+  return db<SandboxRow[]>`
     update sandboxes set name = coalesce(${name ?? null}, name), updated_at = now()
-    where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null returning *`;
-  return row;
+    where app_id = ${appId} and id = ${id} and id <> ${production} and removed_at is null returning *`.first();
 }
 
 /** From the commit on, the sandbox does not exist for any caller. Its rows are deleted by a job (`purge.ts`). */
@@ -123,35 +119,33 @@ export async function insertKey(
     digest: Buffer;
   },
 ): Promise<KeyRow> {
-  const [row] = await db<[KeyRow]>`
+  return db<[KeyRow]>`
     insert into api_keys (app_id, id, sandbox_id, type, name, digest, hint, expires_at, scopes)
     values (${key.appId}, ${key.id}, ${key.sandboxId}, ${key.type}, ${key.name}, ${key.digest}, ${key.hint},
       ${key.expiresAt}, ${key.scopes}::text[])
-    returning app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes`;
-  return row;
+    returning app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes`.first();
 }
 
 /** Lists the app's keys: in production those of all sandboxes, inside a sandbox only its own. */
 export async function listKeys(db: Db, scope: Scope, page: PageRequest): Promise<[KeyRow[], number]> {
   const where = keysInScope(db, scope);
-  const rows = await db<KeyRow[]>`
-    select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes from api_keys
-    where ${where} order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from api_keys where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<KeyRow[]>`
+      select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes from api_keys
+      where ${where} order by created_at desc, id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from api_keys where ${where}`,
+  );
 }
 
 export async function findKey(db: Db, scope: Scope, id: string): Promise<KeyRow | undefined> {
-  const [row] = await db<KeyRow[]>`
+  return db<KeyRow[]>`
     select app_id, id, sandbox_id, type, name, hint, created_at, last_used_at, revoked_at, expires_at, scopes from api_keys
-    where ${keysInScope(db, scope)} and id = ${id}`;
-  return row;
+    where ${keysInScope(db, scope)} and id = ${id}`.first();
 }
 
 export async function revokeKey(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const changed = await db`
-    update api_keys set revoked_at = now() where ${keysInScope(db, scope)} and id = ${id} and revoked_at is null`;
-  return changed.count > 0;
+  return db`
+    update api_keys set revoked_at = now() where ${keysInScope(db, scope)} and id = ${id} and revoked_at is null`.any();
 }
 
 function keysInScope(db: Db, scope: Scope) {

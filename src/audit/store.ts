@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { ActorKind } from '../http/route/audit.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -170,10 +171,11 @@ export async function listEntries(
     ${resource === undefined ? db`` : db`and resource = ${resource}`}
     ${since === undefined ? db`` : db`and at >= ${since}`}
     ${until === undefined ? db`` : db`and at < ${until}`}`;
-  const rows = await db<AuditEntry[]>`
-    select * from audit_entries where ${where} order by at desc, id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from audit_entries where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<AuditEntry[]>`
+      select * from audit_entries where ${where} order by at desc, id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from audit_entries where ${where}`,
+  );
 }
 
 export type CredentialUseRow = {
@@ -195,11 +197,12 @@ export async function listUses(
 ): Promise<[CredentialUseRow[], number]> {
   const where = db`app_id = ${appId} and sandbox_id = ${sandboxId}
     ${credentialId === undefined ? db`` : db`and credential_id = ${credentialId}`}`;
-  const rows = await db<CredentialUseRow[]>`
-    select kind, credential_id, day, first_at, last_at, requests, refused from credential_uses where ${where}
-    order by day desc, last_at desc, credential_id limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from credential_uses where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<CredentialUseRow[]>`
+      select kind, credential_id, day, first_at, last_at, requests, refused from credential_uses where ${where}
+      order by day desc, last_at desc, credential_id limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from credential_uses where ${where}`,
+  );
 }
 
 const deletedAtOnce = 10_000;

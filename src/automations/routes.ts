@@ -65,6 +65,7 @@ type AutomationRouteDeps = {
 
 export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): void {
   registerDefinitions(api, deps);
+  registerDefinitionActions(api, deps);
   registerVersions(api, deps);
   registerInvocable(api, deps);
   registerRunReading(api, deps);
@@ -76,7 +77,7 @@ export function registerAutomationRoutes(api: Api, deps: AutomationRouteDeps): v
   registerSecrets(api, deps);
 }
 
-function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDeps): void {
+function registerDefinitions(api: Api, { automations }: AutomationRouteDeps): void {
   registerResource(api, {
     path: '/automations',
     param: 'automation',
@@ -104,6 +105,10 @@ function registerDefinitions(api: Api, { automations, runs }: AutomationRouteDep
     update: { callers: operators, body: automationUpdateSchema, budget: bodyBudgets.graph, run: automations.update },
     remove: { callers: operators, run: automations.remove },
   });
+}
+
+/** Checks texts of automations, lets automations start runs, and lists the runs of one. */
+function registerDefinitionActions(api: Api, { automations, runs }: AutomationRouteDeps): void {
   api.provisioning(operators, {
     method: 'POST',
     path: '/automations/check',

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { FirstPlace } from '../apps/bootstrap.ts';
 import { CellSet, type Injected, type OpenCell } from '../cells/cell-set.ts';
 import { Directory } from '../cells/directory.ts';
-import { createFront } from '../cells/front.ts';
+import { type CellFront, createFront } from '../cells/front.ts';
 import {
   CellRefused,
   claimCell,
@@ -54,24 +54,11 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
   const { log, secrets, config } = home;
   const own = cells.find(({ target }) => target === undefined);
   const installation = await prepareDirectory(home.db, cells, secrets);
-  const directory = new Directory(home.db, (appId) => void endStreams(appId));
-  const membership = (name: string): CellMembership => ({
-    placement,
-    async hasMoved(request, app = front.appOf(request)) {
-      if (app === undefined || (await hasApp(set.get(name).db, app))) return false;
-      directory.forget(app);
-      const place = await directory.find(app);
-      return place !== undefined && place.cell !== name;
-    },
-    async ownsApp(appId) {
-      const place = await directory.find(appId);
-      return place?.cell === name && place.state === 'here';
-    },
-    async databaseElsewhere(appId) {
-      const place = await directory.find(appId);
-      return place === undefined || place.cell === name ? undefined : set.get(place.cell).db;
-    },
+  const directory = new Directory(home.db, (appId) => {
+    const further = [...opened].map(([name, { services }]) => [name, services] as const);
+    void endStreams(directory, [[own?.name, home], ...further], appId);
   });
+  const membership = (name: string) => createMembership(name, { placement, front, set, directory });
   const opened = new Map<string, CellParts>();
   const set: CellSet = new CellSet({
     async open(cell) {
@@ -104,7 +91,10 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
         log.error({ cell }, 'The directory has apps in a cell that it does not list');
       set.apply(cells.filter(({ target }) => target !== undefined));
       if (runsJobs(config)) moves = resumeMoves({ db: home.db, directory: () => directoryOfMoves(home, named), log });
-      if (file !== undefined) watchFile(file, { interval: reloadMs, persistent: false }, () => void reload());
+      if (file !== undefined)
+        watchFile(file, { interval: reloadMs, persistent: false }, async () => {
+          named = (await rereadCells(home, set)) ?? named;
+        });
     },
     async listOwnApps() {
       if (own !== undefined) await insertOwnApps(home.db, own.name);
@@ -120,32 +110,64 @@ export async function prepareCells(home: Services, cells: readonly CellSettings[
     await set.settled();
     await placement.createFirst(...place);
   }
+}
 
-  /** Ends the streams of an app, or of all apps, that another cell has now. Their clients resume there. */
-  async function endStreams(appId: string | undefined): Promise<void> {
-    const cellsHere = [
-      [own?.name, home] as const,
-      ...[...opened].map(([name, { services }]) => [name, services] as const),
-    ];
-    for (const [name, { streams }] of cellsHere)
-      for (const app of appId === undefined ? streams.listApps() : [appId]) {
-        if (!streams.listApps().has(app)) continue;
-        const place = await directory.find(app).catch(() => undefined);
-        if (place !== undefined && place.cell !== name) streams.endApp(app);
-      }
-  }
+type MembershipDeps = {
+  placement: CellMembership['placement'];
+  front: CellFront;
+  set: CellSet;
+  directory: Directory;
+};
 
-  /** Reads the file of QUARRY_CELLS again. A file that is wrong changes nothing. */
-  async function reload(): Promise<void> {
-    try {
-      const read = readCells(config) ?? [];
-      await prepareDirectory(home.db, read, secrets);
-      set.apply(read.filter(({ target }) => target !== undefined));
-      named = read;
-      log.info({ cells: read.map(({ name }) => name) }, 'Read the cells again');
-    } catch (error) {
-      log.error({ err: error }, 'The changed cells cannot be used; the earlier ones stay');
+/** What the cell of this name asks about its apps. */
+function createMembership(name: string, { placement, front, set, directory }: MembershipDeps): CellMembership {
+  return {
+    placement,
+    async hasMoved(request, app = front.appOf(request)) {
+      if (app === undefined || (await hasApp(set.get(name).db, app))) return false;
+      directory.forget(app);
+      const place = await directory.find(app);
+      return place !== undefined && place.cell !== name;
+    },
+    async ownsApp(appId) {
+      const place = await directory.find(appId);
+      return place?.cell === name && place.state === 'here';
+    },
+    async databaseElsewhere(appId) {
+      const place = await directory.find(appId);
+      return place === undefined || place.cell === name ? undefined : set.get(place.cell).db;
+    },
+  };
+}
+
+/** Ends the streams of an app, or of all apps, that another cell has now. Their clients resume there. */
+async function endStreams(
+  directory: Directory,
+  cellsHere: (readonly [name: string | undefined, Services])[],
+  appId: string | undefined,
+): Promise<void> {
+  for (const [name, { streams }] of cellsHere)
+    for (const app of appId === undefined ? streams.listApps() : [appId]) {
+      if (!streams.listApps().has(app)) continue;
+      const place = await directory.find(app).catch(() => undefined);
+      if (place !== undefined && place.cell !== name) streams.endApp(app);
     }
+}
+
+/** Reads the file of QUARRY_CELLS again. Returns undefined if the file is wrong, which changes nothing. */
+async function rereadCells(
+  { config, db, secrets, log }: Services,
+  set: CellSet,
+): Promise<readonly CellSettings[] | undefined> {
+  try {
+    const read = readCells(config) ?? [];
+    await prepareDirectory(db, read, secrets);
+    set.apply(read.filter(({ target }) => target !== undefined));
+    log.info({ cells: read.map(({ name }) => name) }, 'Read the cells again');
+    return read;
+  } catch (error) {
+    log.error({ err: error }, 'The changed cells cannot be used; the earlier ones stay');
+    return undefined;
   }
 }
 
@@ -235,8 +257,8 @@ async function injectInto(fastify: FastifyInstance, request: Injected) {
   return fastify.inject({ ...rest, method: method as 'POST' });
 }
 
-/** Sign-in pages send the publishable key in the body, so only here is the app of these requests known. */
-function forwardKeysInBodies(fastify: FastifyInstance, front: ReturnType<typeof createFront>): void {
+/** Sign-in pages send the publishable key in the body, so the app of these requests is known only once it is read. */
+function forwardKeysInBodies(fastify: FastifyInstance, front: CellFront): void {
   fastify.addHook('preHandler', async (request, reply) => {
     if (request.method !== 'POST' || !keyInBody.has(request.routeOptions.url ?? '')) return;
     const { publishable_key: key } = (request.body ?? {}) as { publishable_key?: string };

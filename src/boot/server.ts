@@ -109,32 +109,11 @@ export async function createServer(
   });
   registerMonitoring({ ...services, databasePoolSize: config.databasePoolSize });
   if (isHome) registerProcessMetrics(services.process, fastify);
-  // A worker serves no API. The tools that its runs call reach one without a listener, created when first needed.
-  let innerApi: Promise<FastifyInstance> | undefined;
-  const openInnerApi = () => {
-    innerApi ??= createHttpServer(http).then(async (inner) => {
-      registerRoutes(inner.api, domains);
-      await inner.fastify.ready();
-      return inner.fastify;
-    });
-    return innerApi;
-  };
-  const domains: Domains = createDomains(services, servesApi ? async () => fastify : openInnerApi, audit, cells);
-  let mcp: ReturnType<typeof registerMcpRoutes> | undefined;
-  if (servesApi) {
-    if (isHome) registerOpenApiRoute(api, fastify);
-    registerRoutes(api, domains);
-    mcp = registerMcpRoutes(api, {
-      fastify,
-      baseUrl: services.baseUrl,
-      corsOrigins: config.corsOrigins,
-      readFile: domains.files.readRange,
-      waits: services.process.mcpWaits,
-    });
-    const isRoute = (url: string) => allowedMethods(api, url).length > 0;
-    if (isHome) await registerDocs(fastify, site);
-    if (isHome) await registerConsole(fastify, { ...services, isRoute });
-  }
+  const inner = createInnerApi(http, (innerApi) => registerRoutes(innerApi, domains));
+  const domains: Domains = createDomains(services, servesApi ? async () => fastify : inner.open, audit, cells);
+  const mcp = servesApi
+    ? await registerServed(services, { fastify, api }, domains, isHome ? { site } : undefined)
+    : undefined;
   const metricsServer =
     config.metricsPort === undefined || !isHome
       ? undefined
@@ -170,11 +149,54 @@ export async function createServer(
     close() {
       closing ??= stopWork()
         .then(() => front?.settled())
-        .then(() => Promise.all([drain(fastify), innerApi?.then((inner) => inner.close())]))
+        .then(() => Promise.all([drain(fastify), inner.close()]))
         .then(() => Promise.all([rateLimiter.close(), audit.close(), metricsServer?.close()]))
         .then(() => {});
       return closing;
     },
+  };
+}
+
+/**
+ * Registers what a server of the API serves: the routes, the MCP endpoint and, unless they are of a further cell, the
+ * reference, the documentation and the console. Returns how the waits of tools are ended.
+ */
+async function registerServed(
+  services: Services,
+  { fastify, api }: Pick<QuarryServer, 'fastify' | 'api'>,
+  domains: Domains,
+  home: { site: string | undefined } | undefined,
+): Promise<{ stopWaiting(): void }> {
+  if (home !== undefined) registerOpenApiRoute(api, fastify);
+  registerRoutes(api, domains);
+  const mcp = registerMcpRoutes(api, {
+    fastify,
+    baseUrl: services.baseUrl,
+    corsOrigins: services.config.corsOrigins,
+    readFile: domains.files.readRange,
+    waits: services.process.mcpWaits,
+  });
+  if (home !== undefined) {
+    await registerDocs(fastify, home.site);
+    const isRoute = (url: string) => allowedMethods(api, url).length > 0;
+    await registerConsole(fastify, { ...services, isRoute });
+  }
+  return mcp;
+}
+
+/** A worker serves no API. The tools that its runs call reach one without a listener, created when first needed. */
+function createInnerApi(http: ReturnType<typeof createHttpParts>, register: (api: Api) => void) {
+  let opened: Promise<FastifyInstance> | undefined;
+  return {
+    open(): Promise<FastifyInstance> {
+      opened ??= createHttpServer(http).then(async ({ fastify, api }) => {
+        register(api);
+        await fastify.ready();
+        return fastify;
+      });
+      return opened;
+    },
+    close: async () => (await opened)?.close(),
   };
 }
 

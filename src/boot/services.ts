@@ -19,6 +19,7 @@ import { createExternalUsers } from '../identity/external-users.ts';
 import type { IssuerKeys } from '../identity/issuer-keys.ts';
 import { createTrial } from '../jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from '../jobs/workers.ts';
+import type { ComputingThreads } from '../knowledge/computing/threads.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
@@ -111,6 +112,8 @@ export type ServicesOptions = {
   parser?: ParserPool | undefined;
   /** Running processes for expressions, which the caller closes. By default, the services start their own. */
   expressions?: Expressions | undefined;
+  /** Threads for searches, as `expressions`. */
+  threads?: ComputingThreads | undefined;
   /** The URL where other processes on this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
   /** The name of the cell, as a label of its metrics. */
@@ -148,38 +151,17 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
   const directTarget =
     options.directDatabase ?? (options.database === undefined ? config.databaseDirectUrl : undefined) ?? target;
 
-  const prepare = config.prepare === 'on';
-  const timeoutMs = config.databaseTimeoutSeconds * 1_000;
-  const db = openDatabase(target, {
-    poolSize: config.databasePoolSize,
-    applicationName: 'quarry',
-    prepare,
-    timeoutMs,
-    behindPooler: directTarget !== target,
-    replica: findReplica(config, metrics),
-  });
-  started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
-  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct', timeoutMs });
-  started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
-  const migrations = await readMigrations();
-  const applied = await migrate(direct, migrations);
-  if (applied.length > 0) log.info({ migrations: applied.length, last: applied.at(-1) }, 'Migrations applied');
-  await saveDefaultLimits(direct, {
-    file_bytes: config.quotaFileBytes || undefined,
-    documents: config.quotaDocuments || undefined,
-    pages: config.quotaPagesPerDay || undefined,
-    tokens: config.quotaTokensPerDay || undefined,
-    sandboxes: config.quotaSandboxes || undefined,
-  });
-
-  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session', timeoutMs });
-  started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
+  const { db, direct, session, schemaVersion } = await openDatabases(
+    { config, log, metrics },
+    { target, directTarget },
+    started,
+  );
   const onStarted = (name: string, end: () => Promise<unknown>) => started.add(name, end);
   const process =
     home?.process ??
     (await startProcessParts(config, log, {
       ...{ clock, metrics: metricsOfProcess, onStarted },
-      ...{ parser: options.parser, expressions: options.expressions },
+      ...{ parser: options.parser, expressions: options.expressions, threads: options.threads },
       ...{ resolve: options.resolve, timeouts: options.timeouts },
     }));
   const { blobs, parser, resolve, fetcher, renderer, issuerKeys } = process;
@@ -207,11 +189,46 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     secrets,
     credentials,
     started,
-    schemaVersion: migrations.at(-1)?.version ?? 0,
+    schemaVersion,
     databaseEnded: embedded?.ended ?? new Promise(() => {}),
   });
   if (options.listeningUrl !== undefined) services.setListeningUrl(options.listeningUrl);
   return services;
+}
+
+/** Opens the pools of a database, and brings its tables up to this release. */
+async function openDatabases(
+  { config, log, metrics }: Pick<Services, 'config' | 'log' | 'metrics'>,
+  { target, directTarget }: Pick<Services, 'target' | 'directTarget'>,
+  started: Started,
+): Promise<Pick<Services, 'db' | 'direct' | 'session' | 'schemaVersion'>> {
+  const prepare = config.prepare === 'on';
+  const timeoutMs = config.databaseTimeoutSeconds * 1_000;
+  const db = openDatabase(target, {
+    poolSize: config.databasePoolSize,
+    applicationName: 'quarry',
+    prepare,
+    timeoutMs,
+    behindPooler: directTarget !== target,
+    replica: findReplica(config, metrics),
+  });
+  started.add('database connections', () => db.end({ timeout: databaseEndSeconds }));
+  const direct = openDatabase(directTarget, { poolSize: directPoolSize, applicationName: 'quarry-direct', timeoutMs });
+  started.add('direct database connections', () => direct.end({ timeout: databaseEndSeconds }));
+  const migrations = await readMigrations();
+  const applied = await migrate(direct, migrations);
+  if (applied.length > 0) log.info({ migrations: applied.length, last: applied.at(-1) }, 'Migrations applied');
+  await saveDefaultLimits(direct, {
+    file_bytes: config.quotaFileBytes || undefined,
+    documents: config.quotaDocuments || undefined,
+    pages: config.quotaPagesPerDay || undefined,
+    tokens: config.quotaTokensPerDay || undefined,
+    sandboxes: config.quotaSandboxes || undefined,
+  });
+
+  const session = openDatabase(directTarget, { poolSize: 1, applicationName: 'quarry-session', timeoutMs });
+  started.add('session database connection', () => session.end({ timeout: databaseEndSeconds }));
+  return { db, direct, session, schemaVersion: migrations.at(-1)?.version ?? 0 };
 }
 
 type StreamDeps = Pick<Services, 'config' | 'log' | 'clock' | 'db' | 'direct' | 'process' | 'credentials'> & {

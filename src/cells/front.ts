@@ -14,16 +14,18 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 const credentialsMax = 100_000;
 const settleMsMax = 2_000;
 
-/**
- * Hands each request to the cell of its app. A request of a known app takes no turn of the event loop and no query.
- * What names no app, and what no cell knows, is handled by the routes of the directory's process, which refuse it.
- */
-export function createFront({ set, directory, readers }: FrontDeps): Front & {
+export type CellFront = Front & {
   /** The cell of a key in the body of a request; undefined if the directory's own routes handle it. */
   findCellOfKey(key: string): Promise<OpenCell | undefined>;
   /** The app that a request named when it was handed to a cell. */
   appOf(request: IncomingMessage): string | undefined;
-} {
+};
+
+/**
+ * Hands each request to the cell of its app. A request of a known app takes no turn of the event loop and no query.
+ * What names no app, and what no cell knows, is handled by the routes of the directory's process, which refuse it.
+ */
+export function createFront({ set, directory, readers }: FrontDeps): CellFront {
   const refusals = new WeakMap<IncomingMessage, AppError>();
   /** The app of each credential. What a credential names never changes. */
   const apps = new Map<string, string>();

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 
 /** Which database of which installation this is. `cell` is null for a directory that is not a cell. */
 type Identity = { installation: string; database: string; cell: string | null; secretCheck: Buffer | null };
@@ -18,8 +19,7 @@ type PlacedApp = { id: string; developerId: string; name: string; createdAt: Dat
 export const placesChannel = 'quarry_cells';
 
 export async function findIdentity(db: Db): Promise<Identity | undefined> {
-  const [row] = await db<Identity[]>`select installation, database, cell, secret_check from cell_identity`;
-  return row;
+  return db<Identity[]>`select installation, database, cell, secret_check from cell_identity`.first();
 }
 
 /** Does nothing if the database already has an identity. */
@@ -47,9 +47,8 @@ export async function findAppOfCredential(db: Db, digest: Buffer): Promise<strin
 }
 
 export async function findTables(db: Db): Promise<{ hasIdentity: boolean; hasApps: boolean }> {
-  const [row] = await db<[{ hasIdentity: boolean; hasApps: boolean }]>`
-    select to_regclass('cell_identity') is not null as has_identity, to_regclass('apps') is not null as has_apps`;
-  return row;
+  return db<[{ hasIdentity: boolean; hasApps: boolean }]>`
+    select to_regclass('cell_identity') is not null as has_identity, to_regclass('apps') is not null as has_apps`.first();
 }
 
 /** Whether the database of a cell has the app, and not the copy of one that belongs to another cell. */
@@ -95,8 +94,7 @@ export async function hasApps(db: Db): Promise<boolean> {
 }
 
 export async function insertCell(db: Db, name: string): Promise<boolean> {
-  const inserted = await db`insert into cells (name) values (${name}) on conflict do nothing`;
-  return inserted.count > 0;
+  return db`insert into cells (name) values (${name}) on conflict do nothing`.any();
 }
 
 /** Cells in the order of their names, each with the number of its apps. */
@@ -115,16 +113,14 @@ export async function findDatabaseOf(directory: Db, name: string): Promise<strin
 
 /** Returns false if there is no such cell. */
 export async function setCellState(db: Db, name: string, state: CellRow['state']): Promise<boolean> {
-  const changed = await db`update cells set state = ${state} where name = ${name}`;
-  return changed.count > 0;
+  return db`update cells set state = ${state} where name = ${name}`.any();
 }
 
 /** Notes that this release opened the cell. Returns false if the directory knows the cell with another database. */
 export async function noteOpened(db: Db, name: string, database: string, release: string): Promise<boolean> {
-  const changed = await db`
+  return db`
     update cells set database = ${database}, release = ${release}, opened_at = clock_timestamp()
-    where name = ${name} and (database is null or database = ${database})`;
-  return changed.count > 0;
+    where name = ${name} and (database is null or database = ${database})`.any();
 }
 
 /** The cells that apps are in but the directory does not list, which only a change by hand can cause. */
@@ -134,15 +130,13 @@ export function listUnknownCells(db: Db): Promise<{ cell: string }[]> {
 }
 
 export async function findPlace(db: Db, appId: string): Promise<Place | undefined> {
-  const [row] = await db<Place[]>`select cell, state, move_id from cell_apps where app_id = ${appId}`;
-  return row;
+  return db<Place[]>`select cell, state, move_id from cell_apps where app_id = ${appId}`.first();
 }
 
 /** The cell of the oldest app. */
 export async function findFirstPlace(db: Db): Promise<{ appId: string; cell: string } | undefined> {
-  const [row] = await db<{ appId: string; cell: string }[]>`
-    select app_id, cell from cell_apps order by app_id limit 1`;
-  return row;
+  return db<{ appId: string; cell: string }[]>`
+    select app_id, cell from cell_apps order by app_id limit 1`.first();
 }
 
 export async function insertPlace(db: Db, cell: string, app: PlacedApp): Promise<void> {
@@ -152,11 +146,11 @@ export async function insertPlace(db: Db, cell: string, app: PlacedApp): Promise
 
 /** Adds the apps of the directory's own database that it does not list yet. Returns how many. */
 export async function insertOwnApps(db: Db, cell: string): Promise<number> {
-  const inserted = await db`
+  const { count } = await db`
     insert into cell_apps (app_id, cell, developer_id, name, created_at, updated_at)
     select id, ${cell}, developer_id, name, created_at, updated_at from apps
     on conflict (app_id) do nothing`;
-  return inserted.count;
+  return count;
 }
 
 /** Repeats the name of an app in the directory. */
@@ -170,12 +164,12 @@ export async function listPlacedApps(
   developerId: string,
   page: { pageSize: number; offset: number },
 ): Promise<[PlacedApp[], number]> {
-  const rows = await db<PlacedApp[]>`
-    select app_id as id, developer_id, name, created_at, updated_at from cell_apps where developer_id = ${developerId}
-    order by created_at desc, app_id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from cell_apps where developer_id = ${developerId}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<PlacedApp[]>`
+      select app_id as id, developer_id, name, created_at, updated_at from cell_apps where developer_id = ${developerId}
+      order by created_at desc, app_id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from cell_apps where developer_id = ${developerId}`,
+  );
 }
 
 export async function listPlacedIds(db: Db, developerId: string, max: number): Promise<string[]> {

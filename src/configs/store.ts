@@ -1,4 +1,5 @@
 import { type Db, nobody } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { AppError } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
@@ -86,11 +87,10 @@ export async function findConfig(
   virtualPath: string,
   version: number | undefined,
 ): Promise<ConfigRow | undefined> {
-  const [row] = await db<ConfigRow[]>`
+  return db<ConfigRow[]>`
     select ${columns(db)}
     where c.app_id = ${scope.appId} and c.sandbox_id = ${scope.sandboxId} and c.owner_id = ${ownerId}
-      and c.virtual_path = ${virtualPath} and v.version = coalesce(${version ?? null}::integer, c.version)`;
-  return row;
+      and c.virtual_path = ${virtualPath} and v.version = coalesce(${version ?? null}::integer, c.version)`.first();
 }
 
 /** The owner's paths with a prefix, each with its newest version, newest first. */
@@ -103,8 +103,9 @@ export async function listConfigs(
 ): Promise<[ConfigRow[], number]> {
   const where = db`c.app_id = ${scope.appId} and c.sandbox_id = ${scope.sandboxId} and c.owner_id = ${ownerId}
     and starts_with(c.virtual_path, ${prefix})`;
-  const rows = await db<ConfigRow[]>`select ${columns(db)} and v.version = c.version where ${where}
-    order by c.created_at desc, c.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from configs c where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<ConfigRow[]>`select ${columns(db)} and v.version = c.version where ${where}
+      order by c.created_at desc, c.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from configs c where ${where}`,
+  );
 }

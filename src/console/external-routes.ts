@@ -1,4 +1,3 @@
-import type { FastifyRequest } from 'fastify';
 import { isForPerson, sendErrorPage } from '../http/error-page.ts';
 import { type Api, strict } from '../http/route/route.ts';
 import { type ExternalSignIn, pendingSeconds } from '../identity/sign-in.ts';
@@ -7,7 +6,8 @@ import { formatId } from '../lib/ids.ts';
 import { Type } from '../lib/type.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
 import { sessionSeconds } from '../tenancy/sessions.ts';
-import type { ConsoleService } from './service.ts';
+import { presentSessionCookie } from './present.ts';
+import { type ConsoleService, identifyPublishable } from './service.ts';
 
 const tag = 'Console';
 const path = '/console/oidc';
@@ -18,21 +18,15 @@ type Deps = {
   consoleSessions: ConsoleService;
   credentials: Credentials;
   baseUrl: () => string;
-  setCookie: (request: FastifyRequest, value: string, seconds: number) => string;
 };
 
 /** Registers sign-in to the web console at an issuer that the app trusts. */
 export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
-  const { externalSignIn, consoleSessions, baseUrl } = deps;
-  const redirect = () => `${baseUrl()}${path}/callback`;
-  const cookie = (value: string, seconds: number) => {
-    const secure = baseUrl().startsWith('https:') ? ['Secure'] : [];
-    // Lax: the browser comes back from another site.
-    return [`${cookieName}=${value}`, `Path=${path}`, `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax', ...secure].join(
-      '; ',
-    );
-  };
+  registerStart(api, deps);
+  registerCallback(api, deps);
+}
 
+function registerStart(api: Api, { externalSignIn, credentials, baseUrl }: Deps): void {
   api.public({
     method: 'GET',
     path: `${path}/issuers`,
@@ -43,7 +37,7 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     query: Type.Object({ publishable_key: Type.String({ maxLength: 300 }) }),
     responses: { 200: Type.Object({ data: Type.Array(Type.Object({ id: Type.String(), issuer: Type.String() })) }) },
     handler: async ({ query }) => {
-      const issuers = await externalSignIn.list(await scopeOf(deps, query.publishable_key));
+      const issuers = await externalSignIn.list(await identifyPublishable(credentials, query.publishable_key));
       return { data: issuers.map(({ id, issuer }) => ({ id: formatId('identityIssuer', id), issuer })) };
     },
   });
@@ -62,13 +56,15 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
     }),
     responses: { 201: Type.Object({ url: Type.String() }) },
     handler: async ({ body, reply }) => {
-      const scope = await scopeOf(deps, body.publishable_key);
-      const begun = await externalSignIn.begin(scope, body.identity_issuer, redirect());
-      reply.header('set-cookie', cookie(begun.cookie, pendingSeconds));
+      const scope = await identifyPublishable(credentials, body.publishable_key);
+      const begun = await externalSignIn.begin(scope, body.identity_issuer, `${baseUrl()}${path}/callback`);
+      reply.header('set-cookie', cookieOf(baseUrl(), begun.cookie, pendingSeconds));
       return { url: begun.url };
     },
   });
+}
 
+function registerCallback(api: Api, { externalSignIn, consoleSessions, baseUrl }: Deps): void {
   api.public({
     method: 'GET',
     path: `${path}/callback`,
@@ -98,18 +94,19 @@ export function registerExternalSignInRoutes(api: Api, deps: Deps): void {
         actor: { scopes: [{ appId, sandboxId }], kind: 'user', id: userId, credential: 'external' },
         resource: formatId('user', userId),
       };
-      reply.header('set-cookie', [cookie('', 0), deps.setCookie(request, value, sessionSeconds)]);
+      const session = presentSessionCookie(request, baseUrl(), value, sessionSeconds);
+      reply.header('set-cookie', [cookieOf(baseUrl(), '', 0), session]);
       return reply.redirect('/console/', 302);
     },
   });
 }
 
-async function scopeOf({ credentials }: Pick<Deps, 'credentials'>, key: string) {
-  const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
-  const { identity } = await credentials.identify(headers);
-  if (identity.kind !== 'publishable')
-    throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
-  return identity;
+function cookieOf(baseUrl: string, value: string, seconds: number): string {
+  const secure = baseUrl.startsWith('https:') ? ['Secure'] : [];
+  // Lax: the browser comes back from another site.
+  return [`${cookieName}=${value}`, `Path=${path}`, `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Lax', ...secure].join(
+    '; ',
+  );
 }
 
 function readCookie(header: string | undefined): string | undefined {

@@ -1,12 +1,11 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { iso } from '../http/route/present.ts';
 import { type Api, ref } from '../http/route/route.ts';
 import type { ExternalSignIn } from '../identity/sign-in.ts';
 import { AppError } from '../lib/errors.ts';
 import type { Credentials } from '../tenancy/credentials.ts';
-import { readSessionCookie, sessionCookie, sessionSeconds } from '../tenancy/sessions.ts';
+import { readSessionCookie, sessionSeconds } from '../tenancy/sessions.ts';
 import { registerExternalSignInRoutes } from './external-routes.ts';
-import { presentConsoleSession } from './present.ts';
+import { presentConsoleSession, presentSessionCookie } from './present.ts';
 import { consoleSessionSchema, signInLinkSchema, signInSchema } from './schema.ts';
 import type { ConsoleService } from './service.ts';
 import { signInUrl } from './sign-in-links.ts';
@@ -14,20 +13,22 @@ import { signInUrl } from './sign-in-links.ts';
 const tag = 'Console';
 const path = '/console/session';
 
-/**
- * Registers sign-in to and sign-out from the web console. The routes are public; the session cookie is checked here.
- */
-export function registerConsoleRoutes(
-  api: Api,
-  deps: {
-    consoleSessions: ConsoleService;
-    externalSignIn: ExternalSignIn;
-    credentials: Credentials;
-    baseUrl: () => string;
-  },
-): void {
-  const { consoleSessions, baseUrl } = deps;
-  registerExternalSignInRoutes(api, { ...deps, setCookie: sessionCookieOf });
+type Deps = {
+  consoleSessions: ConsoleService;
+  externalSignIn: ExternalSignIn;
+  credentials: Credentials;
+  baseUrl: () => string;
+};
+
+/** Registers the ways to sign in to the web console, and the sign-out. */
+export function registerConsoleRoutes(api: Api, deps: Deps): void {
+  registerExternalSignInRoutes(api, deps);
+  registerSessionRoutes(api, deps);
+  registerSignInLinks(api, deps);
+}
+
+/** Registers the session itself. The routes are public; the session cookie is checked here. */
+function registerSessionRoutes(api: Api, { consoleSessions, baseUrl }: Deps): void {
   api.public({
     method: 'POST',
     path,
@@ -45,7 +46,7 @@ export function registerConsoleRoutes(
       const { value, session } = await consoleSessions.signIn(body, request.ip, (actor) => {
         request.auditNote = { actor };
       });
-      setCookie(request, reply, value, sessionSeconds);
+      reply.header('set-cookie', presentSessionCookie(request, baseUrl(), value, sessionSeconds));
       return presentConsoleSession(session);
     },
   });
@@ -74,9 +75,12 @@ export function registerConsoleRoutes(
       const cookie = readSessionCookie(request.headers.cookie);
       const actor = await consoleSessions.signOut(cookie, Array.isArray(csrf) ? csrf[0] : csrf);
       request.auditNote = actor === undefined ? { failed: true } : { actor };
-      setCookie(request, reply, '', 0);
+      reply.header('set-cookie', presentSessionCookie(request, baseUrl(), '', 0));
     },
   });
+}
+
+function registerSignInLinks(api: Api, { consoleSessions, baseUrl }: Deps): void {
   api.developer({
     method: 'POST',
     path: '/protected/api/v1/developer/sign_in_links',
@@ -95,14 +99,4 @@ export function registerConsoleRoutes(
       return { url: signInUrl(baseUrl(), link.code), expires_at: iso(link.expiresAt) };
     },
   });
-
-  function setCookie(request: FastifyRequest, reply: FastifyReply, value: string, seconds: number): void {
-    reply.header('set-cookie', sessionCookieOf(request, value, seconds));
-  }
-
-  function sessionCookieOf(request: FastifyRequest, value: string, seconds: number): string {
-    const secure = request.protocol === 'https' || baseUrl().startsWith('https:');
-    const attributes = ['Path=/', `Max-Age=${seconds}`, 'HttpOnly', 'SameSite=Strict', ...(secure ? ['Secure'] : [])];
-    return [`${sessionCookie}=${value}`, ...attributes].join('; ');
-  }
 }

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { AppPlacement } from '../apps/service.ts';
-import { findApp } from '../apps/store.ts';
+import { type AppRow, findApp } from '../apps/store.ts';
 import { type Database, production } from '../db/database.ts';
 import type { AuditActor } from '../http/route/audit.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -10,11 +10,38 @@ import type { Credentials } from '../tenancy/credentials.ts';
 import { digest } from '../tenancy/secrets.ts';
 import { generateSessionValue, type Session, type Sessions, sessionSeconds } from '../tenancy/sessions.ts';
 import type { UserService } from '../users/service.ts';
+import type { UserRow } from '../users/store.ts';
 import type { signInSchema } from './schema.ts';
-import { createSignInLinks } from './sign-in-links.ts';
+import { createSignInLinks, type SignInLink } from './sign-in-links.ts';
 import * as store from './store.ts';
 
-export type ConsoleService = ReturnType<typeof createConsoleService>;
+/** The public data of a session, with a new CSRF token. */
+export type ConsoleSession = { csrfToken: string; expiresAt: Date } & (
+  | { kind: 'developer'; developer: { id: string; name: string } }
+  | { kind: 'user'; user: UserRow; app: AppRow }
+);
+
+export type ConsoleService = {
+  /** The session of a cookie's value. 401 if it has ended. */
+  get(value: string | undefined): Promise<ConsoleSession>;
+  /**
+   * Creates a code for the holder of a developer token; undefined if it is unknown or revoked. The oldest of more than
+   * ten codes ends.
+   */
+  createSignInLink(developerToken: string): Promise<SignInLink | undefined>;
+  /** Opens a session. Returns its cookie value and its public data. 401 and 429 as for auth/login. */
+  signIn(
+    body: Static<typeof signInSchema>,
+    address: string,
+    noteActor: (actor: AuditActor) => void,
+  ): Promise<{ value: string; session: ConsoleSession }>;
+  /** Opens a session for a user who signed in at an issuer. */
+  openUserSession(user: { appId: string; userId: string; epoch: number; issuerId: string }): Promise<{ value: string }>;
+  /**
+   * Ends the session and returns its owner. 401 without its CSRF token. No error if the session has already ended.
+   */
+  signOut(value: string | undefined, csrf: string | undefined): Promise<AuditActor | undefined>;
+};
 
 export type ConsoleDeps = {
   db: Database;
@@ -32,70 +59,43 @@ export type ConsoleDeps = {
 /** A developer's sign-in is logged in at most so many of their apps. */
 const appsMax = 100;
 
-export function createConsoleService(deps: ConsoleDeps) {
-  const { db, directory, clock, auth, credentials, sessions } = deps;
+export function createConsoleService(deps: ConsoleDeps): ConsoleService {
+  const { db, directory, clock, sessions } = deps;
   const links = createSignInLinks({ db: directory, clock });
 
-  async function get(value: string | undefined) {
-    const session = value === undefined ? undefined : await sessions.find(value);
-    if (value === undefined || !session) throw sessionEnded();
-    return describe(deps, value, session);
-  }
-
   return {
-    get,
+    async get(value) {
+      const session = value === undefined ? undefined : await sessions.find(value);
+      if (value === undefined || !session) throw sessionEnded();
+      return describe(deps, value, session);
+    },
 
     createSignInLink: links.create,
 
-    /** Opens a session. Returns its cookie value and its public data. 401 and 429 as for auth/login. */
-    async signIn(body: Static<typeof signInSchema>, address: string, noteActor: (actor: AuditActor) => void) {
+    async signIn(body, address, noteActor) {
       const method = readSignInMethod(body);
-      const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
-      if (method.kind !== 'user') {
-        const value = generateSessionValue();
-        await auth.attemptFrom(address, async () => {
-          const tokenDigest = method.kind === 'developer' ? digest(method.token) : await links.take(method.code);
-          if (tokenDigest === undefined)
-            throw new AppError('invalid_credentials', 'The sign-in link was already used or is too old.');
-          const row = { digest: digest(value), tokenDigest, expiresAt };
-          if (!(await store.insertDeveloperSession(directory, row)))
-            throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
-          return undefined;
-        });
-        const session = await sessions.find(value);
-        if (!session) throw sessionEnded();
-        noteActor(await actorOf(deps, session, 'developer_token'));
-        return { value, session: await describe(deps, value, session) };
-      }
-      const { identity: scope } = await credentials.identify({
-        apiKey: method.key,
-        authorization: undefined,
-        app: undefined,
-        sandbox: undefined,
-      });
-      if (scope.kind !== 'publishable')
-        throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
-      const { appId, sandboxId, keyId } = scope;
-      noteActor({ scopes: [{ appId, sandboxId }], kind: 'publishable_key', id: keyId, credential: 'publishable_key' });
-      const { userId, epoch } = await auth.checkPassword(scope, address, method.email, method.password);
-      const value = generateSessionValue(scope.appId);
-      await store.insertUserSession(db, { appId: scope.appId, digest: digest(value), userId, epoch, expiresAt });
-      return { value, session: await get(value) };
+      const value =
+        method.kind === 'user'
+          ? await signInUser(deps, method, address, noteActor)
+          : await signInDeveloper(deps, address, async () =>
+              method.kind === 'developer' ? digest(method.token) : links.take(method.code),
+            );
+      const session = await sessions.find(value);
+      if (!session) throw sessionEnded();
+      if (session.kind === 'developer') noteActor(await actorOf(deps, session, 'developer_token'));
+      return { value, session: await describe(deps, value, session) };
     },
 
-    /** Opens a session for a user who signed in at an issuer. */
-    async openUserSession(user: { appId: string; userId: string; epoch: number; issuerId: string }) {
+    async openUserSession(user) {
       const { appId, userId, epoch, issuerId } = user;
       const value = generateSessionValue(appId);
-      const expiresAt = new Date(clock.now().getTime() + sessionSeconds * 1_000);
-      await store.insertUserSession(db, { appId, digest: digest(value), userId, epoch, issuerId, expiresAt });
+      await store.insertUserSession(db, {
+        ...{ appId, digest: digest(value), userId, epoch, issuerId, expiresAt: expiryOf(clock) },
+      });
       return { value };
     },
 
-    /**
-     * Ends the session and returns its owner. 401 without its CSRF token. No error if the session has already ended.
-     */
-    async signOut(value: string | undefined, csrf: string | undefined): Promise<AuditActor | undefined> {
+    async signOut(value, csrf) {
       if (value === undefined) throw sessionEnded();
       sessions.requireCsrf(value, csrf);
       const session = await sessions.find(value);
@@ -107,8 +107,58 @@ export function createConsoleService(deps: ConsoleDeps) {
   };
 }
 
-/** The public data of a session, with a new CSRF token. */
-async function describe({ db, users, sessions }: ConsoleDeps, value: string, session: Session) {
+/** Checks the password, and opens a session. Returns its cookie value. */
+async function signInUser(
+  { db, clock, auth, credentials }: ConsoleDeps,
+  { key, email, password }: Extract<SignInMethod, { kind: 'user' }>,
+  address: string,
+  noteActor: (actor: AuditActor) => void,
+): Promise<string> {
+  const scope = await identifyPublishable(credentials, key);
+  const { appId, sandboxId, keyId } = scope;
+  noteActor({ scopes: [{ appId, sandboxId }], kind: 'publishable_key', id: keyId, credential: 'publishable_key' });
+  const { userId, epoch } = await auth.checkPassword(scope, address, email, password);
+  const value = generateSessionValue(appId);
+  await store.insertUserSession(db, { appId, digest: digest(value), userId, epoch, expiresAt: expiryOf(clock) });
+  return value;
+}
+
+/** Finds the app of a publishable key. Throws 401 for other keys. */
+export async function identifyPublishable(credentials: Credentials, key: string) {
+  const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
+  const { identity } = await credentials.identify(headers);
+  if (identity.kind === 'publishable') return identity;
+  throw new AppError('invalid_credentials', 'Sign in with the publishable key (pk_…) of the app.');
+}
+
+/** Opens a session for the developer whose token has the digest that `take` returns. Returns its cookie value. */
+async function signInDeveloper(
+  { directory, clock, auth }: ConsoleDeps,
+  address: string,
+  take: () => Promise<Buffer | undefined>,
+): Promise<string> {
+  const value = generateSessionValue();
+  await auth.attemptFrom(address, async () => {
+    const tokenDigest = await take();
+    if (tokenDigest === undefined)
+      throw new AppError('invalid_credentials', 'The sign-in link was already used or is too old.');
+    const row = { digest: digest(value), tokenDigest, expiresAt: expiryOf(clock) };
+    if (!(await store.insertDeveloperSession(directory, row)))
+      throw new AppError('invalid_credentials', 'The developer token is unknown or revoked.');
+    return undefined;
+  });
+  return value;
+}
+
+function expiryOf(clock: Clock): Date {
+  return new Date(clock.now().getTime() + sessionSeconds * 1_000);
+}
+
+async function describe(
+  { db, users, sessions }: ConsoleDeps,
+  value: string,
+  session: Session,
+): Promise<ConsoleSession> {
   const base = { csrfToken: sessions.csrfToken(value), expiresAt: session.expiresAt };
   if (session.kind === 'developer')
     return { ...base, kind: session.kind, developer: { id: session.developerId, name: session.name } };

@@ -15,10 +15,6 @@ export type SignInLink = { code: string; expiresAt: Date };
  */
 export function createSignInLinks({ db, clock }: { db: Database; clock: Clock }) {
   return {
-    /**
-     * Creates a code for the holder of a developer token; undefined if it is unknown or revoked. The oldest of more than
-     * ten codes ends.
-     */
     async create(developerToken: string): Promise<SignInLink | undefined> {
       const code = `csl_${randomBytes(32).toString('base64url')}`;
       const expiresAt = new Date(clock.now().getTime() + lifetimeMs);

@@ -14,10 +14,9 @@ export async function insertDeveloperSession(
   db: Db,
   session: { digest: Buffer; tokenDigest: Buffer; expiresAt: Date },
 ): Promise<boolean> {
-  const inserted = await db`insert into console_developer_sessions (digest, token_digest, expires_at)
+  return db`insert into console_developer_sessions (digest, token_digest, expires_at)
     select ${session.digest}::bytea, digest, ${session.expiresAt}::timestamptz from developer_tokens
-    where digest = ${session.tokenDigest} and revoked_at is null`;
-  return inserted.count > 0;
+    where digest = ${session.tokenDigest} and revoked_at is null`.any();
 }
 
 export async function deleteUserSession(db: Db, appId: string, digest: Buffer): Promise<void> {

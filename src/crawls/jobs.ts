@@ -2,7 +2,6 @@ import type { Db } from '../db/database.ts';
 import { addJob } from '../jobs/queue.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Task } from '../jobs/workers.ts';
-import { defined } from '../lib/defined.ts';
 import { countOlderCrawls, insertCrawl, type NewCrawl } from './store.ts';
 import type { EngineDeps } from './turn.ts';
 
@@ -21,13 +20,13 @@ export async function startCrawl(db: Db, crawl: NewCrawl): Promise<void> {
   await addTurn(db, crawl.appId, crawl.id, priorities[crawl.settings.mode]);
 }
 
-function addTurn(db: Db, appId: string, id: string, priority: number, runAt?: Date): Promise<void> {
+function addTurn(db: Db, appId: string, id: string, priority: number, inMs?: number): Promise<void> {
   const payload: CrawlPayload = { app_id: appId, crawl_id: id };
   return addJob(db, taskNames.crawl, payload, {
     key: `crawl/${id}`,
     priority,
     maxAttempts: attemptsMax,
-    ...defined({ runAt }),
+    inMs,
   });
 }
 
@@ -46,6 +45,6 @@ export function crawlJob(deps: EngineDeps): Task {
     const end = await runCrawlTurn(deps, appId, id, { signal, mustYield, waitOutside, isLastAttempt });
     if (end.over) return;
     const rank = await countOlderCrawls(deps.db, appId, id);
-    await addTurn(deps.db, appId, id, Math.min(priorities.again + rank, priorities.againMax), end.runAt);
+    await addTurn(deps.db, appId, id, Math.min(priorities.again + rank, priorities.againMax), end.inMs);
   };
 }

@@ -14,8 +14,8 @@ export type EngineDeps = ReaderDeps & {
   concurrency: number;
 };
 
-/** The end of a turn: the crawl has ended or was deleted, or its next turn is due at `runAt`. */
-export type TurnEnd = { over: true } | { over: false; runAt: Date };
+/** The end of a turn: the crawl has ended or was deleted, or its next turn is due in so many milliseconds. */
+export type TurnEnd = { over: true } | { over: false; inMs: number };
 
 export type TurnOptions = {
   signal: AbortSignal;

@@ -53,26 +53,13 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
   let listener: Listener | undefined;
   let replica: Replica | undefined;
 
-  async function withConnection<T>(attempt: Try, work: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = await (attempt.afterLoss ? pool.acquireWorking() : pool.acquire());
-    try {
-      return await work(connection);
-    } finally {
-      pool.release(connection);
-    }
-  }
-
-  const unitOfPool = () => {
-    const frame = Unit.current();
-    return frame?.unit.pool === pool ? frame : undefined;
-  };
   // A statement outside a transaction is a transaction by itself, so it is repeated like one.
   const runAlone = (compiled: Compiled) => {
-    const frame = unitOfPool();
+    const frame = unitOf(pool);
     if (frame !== undefined && !frame.unit.mayRunOutside(compiled.text)) return frame.unit.execute(frame, compiled);
     const run = () =>
       retryOnConflict((attempt) =>
-        withConnection(attempt, (connection) => {
+        withConnection(pool, attempt, (connection) => {
           if (isForEveryApp() && !isRead(compiled.text))
             return runTransaction(connection, undefined, (_tx, scope) => scope.execute(compiled), attempt);
           attempt.isWithoutEffect = isRead(compiled.text);
@@ -85,21 +72,10 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     return run();
   };
   const beginAlone = createBegin((mode, work, attempt) =>
-    withConnection(attempt, (connection) => runTransaction(connection, mode, work, attempt)),
+    withConnection(pool, attempt, (connection) => runTransaction(connection, mode, work, attempt)),
   );
-  /** Only the beginning of a unit can be repeated: by then, its work has already started. */
-  const openUnit: OpenTransaction = (inOne) =>
-    retryOnConflict((attempt) =>
-      withConnection(attempt, (connection) => {
-        const begun: typeof inOne = (tx, scope) => {
-          attempt.isWithoutEffect = false;
-          return inOne(tx, scope);
-        };
-        return runTransaction(connection, 'read write', begun, attempt);
-      }),
-    );
   const begin = <T>(first: TransactionMode | Work<T>, second?: Work<T>): Promise<T> => {
-    const frame = unitOfPool();
+    const frame = unitOf(pool);
     const reads = typeof first === 'string';
     const work = reads ? (second as Work<T>) : first;
     if (frame !== undefined && (!reads || frame.unit.isOpen)) return frame.unit.begin(frame, work);
@@ -115,7 +91,7 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     runLast,
     begin: begin as Begin,
     combine: <T>(work: () => Promise<T>, finish: (tx: Transaction, result: T) => Promise<void>) =>
-      new Unit(pool, openUnit).run(work, finish),
+      new Unit(pool, unitOpener(pool)).run(work, finish),
     async reserve() {
       const connection = await pool.acquire();
       return createSession(connection, () => pool.release(connection));
@@ -136,6 +112,35 @@ export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): 
     replica = new Replica(database, { ...connecting, target: place, behindPooler: false }, options.poolSize, onRead);
   }
   return database;
+}
+
+/** The open unit, if its statements go through this pool. */
+function unitOf(pool: Pool) {
+  const frame = Unit.current();
+  return frame?.unit.pool === pool ? frame : undefined;
+}
+
+async function withConnection<T>(pool: Pool, attempt: Try, work: (connection: Connection) => Promise<T>): Promise<T> {
+  const connection = await (attempt.afterLoss ? pool.acquireWorking() : pool.acquire());
+  try {
+    return await work(connection);
+  } finally {
+    pool.release(connection);
+  }
+}
+
+/** Only the beginning of a unit can be repeated: by then, its work has already started. */
+function unitOpener(pool: Pool): OpenTransaction {
+  return (inOne) =>
+    retryOnConflict((attempt) =>
+      withConnection(pool, attempt, (connection) => {
+        const begun: typeof inOne = (tx, scope) => {
+          attempt.isWithoutEffect = false;
+          return inOne(tx, scope);
+        };
+        return runTransaction(connection, 'read write', begun, attempt);
+      }),
+    );
 }
 
 type Begin = Database['begin'];

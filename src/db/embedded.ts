@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import {
   chmodSync,
   chownSync,
@@ -255,7 +255,7 @@ async function createCluster(
     }
   }
   log.info({ place }, 'Creating the embedded database');
-  const unfinished = join(place, `unfinished-${process.pid}-${Date.now()}`);
+  const unfinished = join(place, `unfinished-${process.pid}-${randomUUID()}`);
   const initdb = join(binaries.directory, 'bin', 'initdb');
   const args = [
     ['-D', unfinished, '-U', username, '--encoding=UTF8', '--data-checksums', '--no-instructions'],

@@ -99,9 +99,9 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
   if (pid === undefined) throw new EmbeddedPostgresError(explainSpawnFailure(await ended, options), await ended);
   child.unref();
 
-  const deadline = Date.now() + startTimeoutMs;
+  const deadline = performance.now() + startTimeoutMs;
   while (!hasEnded && readPidFile(cluster, pid)?.status !== 'ready') {
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       child.kill('SIGKILL');
       return 'PostgreSQL did not become ready in time.';
     }
@@ -179,8 +179,8 @@ async function stopProcess(pid: number, hasEnded: () => boolean): Promise<void> 
     } catch {
       // The process ended in the meantime.
     }
-    const deadline = Date.now() + patienceMs;
-    while (!hasEnded() && Date.now() < deadline) await wait(readyPollMs);
+    const deadline = performance.now() + patienceMs;
+    while (!hasEnded() && performance.now() < deadline) await wait(readyPollMs);
   }
   if (hasEnded()) return;
   throw new EmbeddedPostgresError(`PostgreSQL (process ${pid}) could not be stopped.`);

@@ -6,6 +6,9 @@ export type Row = Record<string, any>;
 /** The rows of a statement, and how many rows it returned or changed. */
 export type Result<Rows extends readonly unknown[]> = Rows & { readonly count: number };
 
+/** The first row: undefined if there is none, unless the type says that there always is one. */
+type First<Rows extends readonly unknown[]> = Rows extends readonly [infer Only] ? Only : Rows[number] | undefined;
+
 /** A statement as PostgreSQL receives it. */
 export type Compiled = {
   text: string;
@@ -51,6 +54,16 @@ export class Statement<Rows extends readonly unknown[] = Row[]> implements Promi
 
   finally(onEnd?: (() => void) | null): Promise<Result<Rows>> {
     return this.then().finally(onEnd);
+  }
+
+  /** Runs it, and returns whether it returned or changed a row. */
+  async any(): Promise<boolean> {
+    return (await this).count > 0;
+  }
+
+  /** Runs it, and returns its first row. */
+  async first(): Promise<First<Rows>> {
+    return (await this)[0] as First<Rows>;
   }
 
   async #start(): Promise<Result<Rows>> {

@@ -69,7 +69,7 @@ export function tracesOfUser(erasure: Subject): Deletion[] {
   ];
 }
 
-/** What belongs to the user, children before parents, so that no deletion takes an unknown number of rows along. */
+/** What belongs to the user, children before parents, so that no deletion cascades to an unknown number of rows. */
 export function propertyOfUser(erasure: Subject): Deletion[] {
   const { appId, subjectId } = erasure;
   const mine = (db: Db) => ownedByUser(db, erasure);

@@ -56,13 +56,11 @@ export async function countErasures(db: Db, scope: Scope, status: 'running' | 'a
 }
 
 export async function findErasure(db: Db, scope: Scope, id: string): Promise<ErasureRow | undefined> {
-  const [row] = await db<ErasureRow[]>`select e.* from erasures e where ${inScope(db, scope, 'e')} and e.id = ${id}`;
-  return row;
+  return db<ErasureRow[]>`select e.* from erasures e where ${inScope(db, scope, 'e')} and e.id = ${id}`.first();
 }
 
 export async function findErasureById(db: Db, appId: string, id: string): Promise<ErasureRow | undefined> {
-  const [row] = await db<ErasureRow[]>`select * from erasures where app_id = ${appId} and id = ${id}`;
-  return row;
+  return db<ErasureRow[]>`select * from erasures where app_id = ${appId} and id = ${id}`.first();
 }
 
 export async function listErasures(db: Db, scope: Scope, page: PageRequest): Promise<[ErasureRow[], number]> {
@@ -152,7 +150,7 @@ export async function hideUser(tx: Db, { appId, sandboxId }: Scope, id: string, 
   return user;
 }
 
-/** Lets nothing be read into the source any more, and no search find anything of it. */
+/** Stops ingestion into the source, and hides it from searches. */
 export async function closeSource(tx: Db, appId: string, id: string): Promise<void> {
   await tx`
     update knowledge_sources set state = 'paused', version_retention_days = null, next_pull_at = null, inbound_digest = null, inbound_token = null,
@@ -164,9 +162,8 @@ export type ExportedUser = Scope & { id: string; email: string | null };
 
 /** The user whose archive the caller may read. */
 export async function findExportedUser(db: Db, caller: Caller, id: string): Promise<ExportedUser | undefined> {
-  const [row] = await db<ExportedUser[]>`
-    select u.app_id, u.sandbox_id, u.id, u.email from users u where ${inScope(db, caller, 'u')} and u.id = ${id}`;
-  return row;
+  return db<ExportedUser[]>`
+    select u.app_id, u.sandbox_id, u.id, u.email from users u where ${inScope(db, caller, 'u')} and u.id = ${id}`.first();
 }
 
 /** Where the bytes of these files are, by their ids. */

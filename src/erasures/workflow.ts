@@ -1,3 +1,4 @@
+import { takeEntries } from '../automations/retention/prune.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database, Db, Transaction } from '../db/database.ts';
 import { deleteDoomedBlob, isBackupRunning } from '../files/store.ts';
@@ -45,7 +46,7 @@ const backupRetryMs = 30_000;
  * itself: a job that was killed is simply repeated.
  */
 export async function erase(deps: EraseDeps, payload: { appId: string; erasureId: string }, context: JobContext) {
-  const { db, clock } = deps;
+  const { db } = deps;
   const erasure = await store.findErasureById(db, payload.appId, payload.erasureId);
   if (erasure === undefined || erasure.status === 'done') return;
   await deps.register.add(erasure);
@@ -56,7 +57,7 @@ export async function erase(deps: EraseDeps, payload: { appId: string; erasureId
   if (!(await removeBlobs(deps, erasure, context.signal)))
     return addJob(db, taskNames.erase, payload, {
       key: `erase/${erasure.id}`,
-      runAt: new Date(clock.now().getTime() + backupRetryMs),
+      inMs: backupRetryMs,
     });
   await finish(deps, erasure);
 }
@@ -133,17 +134,18 @@ async function repeat(batch: () => Promise<boolean>, signal: AbortSignal): Promi
 /** Deletes a batch of runs with their journals. The signed ledger says which, as for runs that retention deletes. */
 async function deleteRuns({ db, ledger, clock }: EraseRowsDeps, erasure: store.ErasureRow): Promise<boolean> {
   const { appId } = erasure;
-  const found = await db<{ id: string }[]>`
-    select t.id from automation_runs t where t.app_id = ${appId} and ${runOfUser(db, erasure)} limit ${runsBatch}`;
-  if (found.length === 0) return false;
-  const ids = found.map(({ id }) => id);
+  const next = await db<{ id: string; sequence: number }[]>`
+    select t.id, t.sequence from automation_runs t
+    where t.app_id = ${appId} and ${runOfUser(db, erasure)} limit ${runsBatch}`;
+  if (next.length === 0) return false;
+  const ids = takeEntries(next).map(({ id }) => id);
   // The runs that these started are found by their parents. The last of them is passed on before a parent is deleted.
   const passOn = async (tx: Transaction) => {
-    const children = await tx`
+    const { count } = await tx`
       update automation_runs c set user_id = ${erasure.subjectId} where c.app_id = ${appId} and c.id = any(array(
         select t.id from automation_runs t where t.app_id = ${appId} and t.parent_run_id = any(${ids}::uuid[])
           and not (t.id = any(${ids}::uuid[])) and t.user_id is distinct from ${erasure.subjectId} limit ${runsBatch}))`;
-    return children.count;
+    return count;
   };
   if ((await db.begin(passOn)) === runsBatch) return true;
   await db.begin(async (tx) => {

@@ -14,12 +14,17 @@ import { extractionTopic } from './topic.ts';
 
 const tag = 'Extractions';
 
-export function registerExtractionRoutes(
-  api: Api,
-  deps: FileLinks & { clock: Clock; extractions: ExtractionService; streams: StreamHub },
-): void {
-  const { extractions, clock, streams } = deps;
-  const params = Type.Object({ extraction: Type.String() });
+const params = Type.Object({ extraction: Type.String() });
+
+type Deps = FileLinks & { clock: Clock; extractions: ExtractionService; streams: StreamHub };
+
+export function registerExtractionRoutes(api: Api, deps: Deps): void {
+  registerExtractions(api, deps);
+  registerOneExtraction(api, deps);
+}
+
+function registerExtractions(api: Api, deps: Deps): void {
+  const { extractions, clock } = deps;
   api.app(everyCaller, {
     method: 'POST',
     path: '/api/v1/extractions',
@@ -40,22 +45,6 @@ export function registerExtractionRoutes(
   });
   api.app(everyCaller, {
     method: 'GET',
-    path: '/api/v1/extractions/:extraction',
-    operationId: 'getExtraction',
-    tag,
-    summary: 'Get an extraction',
-    description:
-      'Its state, counts and outputs, each with a signed URL of its file. Poll until `state` is `done` or `failed`, or follow the stream. 404 if the caller may not see it.',
-    params,
-    responses: { 200: ref(extractionSchema) },
-    handler: async ({ caller, params, reply }) => {
-      const view = await extractions.get(caller, params.extraction);
-      const outputs = presentOutputs(deps, view, clock.now());
-      return sendList(reply, ref(extractionOutputSchema), outputs, presentWithoutOutputs(view), 'outputs');
-    },
-  });
-  api.app(everyCaller, {
-    method: 'GET',
     path: '/api/v1/extractions',
     operationId: 'listExtractions',
     tag,
@@ -70,6 +59,26 @@ export function registerExtractionRoutes(
     responses: { 200: pageOf(ref(extractionSchema)) },
     handler: ({ caller, query }) =>
       readPage(query, (request) => extractions.list(caller, query, request), presentSummary),
+  });
+}
+
+function registerOneExtraction(api: Api, deps: Deps): void {
+  const { extractions, clock, streams } = deps;
+  api.app(everyCaller, {
+    method: 'GET',
+    path: '/api/v1/extractions/:extraction',
+    operationId: 'getExtraction',
+    tag,
+    summary: 'Get an extraction',
+    description:
+      'Its state, counts and outputs, each with a signed URL of its file. Poll until `state` is `done` or `failed`, or follow the stream. 404 if the caller may not see it.',
+    params,
+    responses: { 200: ref(extractionSchema) },
+    handler: async ({ caller, params, reply }) => {
+      const view = await extractions.get(caller, params.extraction);
+      const outputs = presentOutputs(deps, view, clock.now());
+      return sendList(reply, ref(extractionOutputSchema), outputs, presentWithoutOutputs(view), 'outputs');
+    },
   });
   api.app(everyCaller, {
     method: 'DELETE',

@@ -37,30 +37,41 @@ type ListFilter = { kind?: string | undefined; state?: string | undefined; agent
 
 const leftOutShownMax = 100;
 
-export type ExtractionService = ReturnType<typeof createExtractionService>;
-
-export function createExtractionService(deps: ExtractionDeps) {
-  const { db } = deps;
-
+export type ExtractionService = {
   /** Does the slow part of an extraction: for a document, reading it. Throws if that fails. */
-  async function prepare(
+  prepare(
     caller: Caller,
     body: Static<typeof extractionCreateSchema>,
     signal?: AbortSignal,
-  ): Promise<PreparedExtraction> {
+  ): Promise<PreparedExtraction>;
+  /** Runs a document extraction. If it throws, it leaves nothing behind. */
+  create(caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<ExtractionView>;
+  /** Reads in one snapshot, so that progress and outputs agree during a crawl. */
+  get(caller: Caller, id: string): Promise<ExtractionView>;
+  /** A page of the extractions visible to the caller, without their outputs. */
+  list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[store.ExtractionRow[], number]>;
+  /** Cancels and deletes the extraction. The files that it wrote are kept. */
+  remove(caller: Caller, id: string): Promise<void>;
+  /** The uuid of an extraction that the caller may see; 404 otherwise. */
+  follow(caller: Caller, id: string): Promise<string>;
+};
+
+export function createExtractionService(deps: ExtractionDeps): ExtractionService {
+  const { db } = deps;
+
+  const prepare: ExtractionService['prepare'] = async (caller, body, signal) => {
     const request = readExtractionRequest(body);
     const owned = await resolveOwner(db, caller, body);
     if (request.wanted) await requireStructuring(deps, caller, request.wanted);
     return request.kind === 'document'
       ? prepareDocument(deps, caller, owned, request, signal)
       : prepareCrawl(deps, caller, owned, request);
-  }
+  };
 
   return {
     prepare,
 
-    /** Runs a document extraction. If it throws, it leaves nothing behind. */
-    async create(caller: Caller, body: Static<typeof extractionCreateSchema>): Promise<ExtractionView> {
+    async create(caller, body) {
       const prepared = await prepare(caller, body);
       try {
         // Read before the commit: the job may end before the response is sent, and the client expects to poll.
@@ -71,21 +82,18 @@ export function createExtractionService(deps: ExtractionDeps) {
       }
     },
 
-    /** Reads in one snapshot, so that progress and outputs agree during a crawl. */
-    async get(caller: Caller, id: string): Promise<ExtractionView> {
+    async get(caller, id) {
       const uuid = pathId('extraction', id);
       return db.begin('isolation level repeatable read read only', (tx) => readView(tx, caller, uuid));
     },
 
-    /** A page of the extractions visible to the caller, without their outputs. */
-    async list(caller: Caller, filter: ListFilter, page: PageRequest): Promise<[store.ExtractionRow[], number]> {
+    async list(caller, filter, page) {
       const { agent, ...rest } = filter;
       const agentId = fieldId('agent', 'agent', agent);
       return store.listExtractions(db, caller, { ...rest, agentId }, page);
     },
 
-    /** Cancels and deletes the extraction. The files that it wrote are kept. */
-    async remove(caller: Caller, id: string): Promise<void> {
+    async remove(caller, id) {
       const row = found(await store.findExtraction(db, caller, pathId('extraction', id)));
       await requireDelete(db, caller, row);
       await db.begin(async (tx) => {
@@ -95,8 +103,7 @@ export function createExtractionService(deps: ExtractionDeps) {
       });
     },
 
-    /** The uuid of an extraction that the caller may see; 404 otherwise. */
-    async follow(caller: Caller, id: string): Promise<string> {
+    async follow(caller, id) {
       const row = found(await store.findExtraction(db, caller, pathId('extraction', id)));
       return row.id;
     },

@@ -5,6 +5,7 @@ import type { OcrReport, PageReport } from '../content/parse/types.ts';
 import { deleteCrawl } from '../crawls/store.ts';
 import type { Progress } from '../crawls/types.ts';
 import type { Db, Transaction } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { matchesSeen, type Owned, ownedVisible } from '../tenancy/visible.ts';
@@ -85,15 +86,13 @@ type NewExtraction = Owned &
 export async function insertExtraction(db: Db, scope: Scope, extraction: NewExtraction): Promise<ExtractionRow> {
   const { options, ...columns } = extraction;
   const row = { ...columns, appId: scope.appId, sandboxId: scope.sandboxId, options: db.json(options as never) };
-  const [inserted] = await db<[ExtractionRow]>`
-    insert into extractions ${db(row as unknown as Record<string, string | null>)} returning *`;
-  return inserted;
+  return db<[ExtractionRow]>`
+    insert into extractions ${db(row as unknown as Record<string, string | null>)} returning *`.first();
 }
 
 export async function findExtraction(db: Db, caller: Caller, id: string): Promise<ExtractionRow | undefined> {
-  const [row] = await db<ExtractionRow[]>`
-    select e.* from extractions e where e.id = ${id} and ${ownedVisible(db, caller, 'e')}`;
-  return row;
+  return db<ExtractionRow[]>`
+    select e.* from extractions e where e.id = ${id} and ${ownedVisible(db, caller, 'e')}`.first();
 }
 
 /** The ids of the extractions that the caller may see. */
@@ -128,9 +127,8 @@ export async function lockRunningExtraction(
   appId: string,
   id: string,
 ): Promise<ExtractionRow | undefined> {
-  const [row] = await tx<ExtractionRow[]>`
-    select * from extractions where app_id = ${appId} and id = ${id} and state = 'running' for update`;
-  return row;
+  return tx<ExtractionRow[]>`
+    select * from extractions where app_id = ${appId} and id = ${id} and state = 'running' for update`.first();
 }
 
 export async function updateProgress(
@@ -187,11 +185,12 @@ export async function listExtractions(
     ${filter.kind === undefined ? db`` : db`and e.kind = ${filter.kind}`}
     ${filter.state === undefined ? db`` : db`and e.state = ${filter.state}`}
     ${filter.agentId === undefined ? db`` : db`and ${matchesSeen(db, caller, 'agent', 'e.agent_id', [filter.agentId])}`}`;
-  const rows = await db<ExtractionRow[]>`
-    select e.* from extractions e where ${where}
-    order by e.created_at desc, e.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from extractions e where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<ExtractionRow[]>`
+      select e.* from extractions e where ${where}
+      order by e.created_at desc, e.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from extractions e where ${where}`,
+  );
 }
 
 /** These extractions of one app, without a visibility check: for streams that were authorized when they were opened. */

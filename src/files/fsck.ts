@@ -43,65 +43,76 @@ export async function checkFiles(
   report: (finding: Finding) => void,
 ): Promise<FsckReport> {
   const totals = { files: 0, blobs: 0, findings: 0, unrepaired: 0 };
-  const found = (finding: Finding) => {
-    totals.findings += 1;
-    if (finding.repair === undefined || finding.repair === 'left') totals.unrepaired += 1;
-    report(finding);
+  const check: Check = {
+    ...{ db, blobs, repair, totals },
+    found(finding) {
+      totals.findings += 1;
+      if (finding.repair === undefined || finding.repair === 'left') totals.unrepaired += 1;
+      report(finding);
+    },
   };
+  const missing = await compareFiles(check);
+  if (repair && missing.length >= wrongStoreFiles && missing.length * 2 > totals.files)
+    throw new WrongBlobStoreError(
+      `${missing.length} of ${totals.files} files have no contents here. This looks like the wrong blob store, so nothing was repaired: check QUARRY_BLOB_STORE, QUARRY_DATA_DIR and the S3 settings.`,
+    );
+  for (const file of missing) await repairMissing(check, file);
+  await compareBlobs(check, now.getTime() - youngMs);
+  return totals;
+}
 
+type Check = {
+  db: Database;
+  blobs: BlobStore;
+  repair: boolean;
+  totals: FsckReport;
+  found(finding: Finding): void;
+};
+
+/** Compares every file with its blob. Returns the files that have none. */
+async function compareFiles({ db, blobs, repair, totals, found }: Check): Promise<StoredBlob[]> {
   const missing: StoredBlob[] = [];
   for (let after: StoredBlob | undefined; ; ) {
     const files = await pageFilesByBlob(db, after, batchSize);
     for (const file of files) {
       totals.files += 1;
-      const { blobKey } = file;
-      const id = formatId('file', file.id);
-      const read = await measure(blobs, blobKey);
+      const read = await measure(blobs, file.blobKey);
+      const checksum = file.checksum.toString('hex');
+      const changed = {
+        file: formatId('file', file.id),
+        blobKey: file.blobKey,
+        repair: repair ? 'left' : undefined,
+      } as const;
       if (read === undefined) missing.push(file);
       else if (read.size !== file.size)
-        found({
-          kind: 'size_mismatch',
-          file: id,
-          blobKey,
-          detail: `${read.size} bytes instead of ${file.size}`,
-          repair: repair ? 'left' : undefined,
-        });
-      else if (read.checksum !== file.checksum.toString('hex'))
-        found({
-          kind: 'checksum_mismatch',
-          file: id,
-          blobKey,
-          detail: `SHA-256 ${read.checksum} instead of ${file.checksum.toString('hex')}`,
-          repair: repair ? 'left' : undefined,
-        });
+        found({ ...changed, kind: 'size_mismatch', detail: `${read.size} bytes instead of ${file.size}` });
+      else if (read.checksum !== checksum)
+        found({ ...changed, kind: 'checksum_mismatch', detail: `SHA-256 ${read.checksum} instead of ${checksum}` });
     }
-    const last = files.at(-1);
-    if (last === undefined || files.length < batchSize) break;
-    after = last;
+    after = files.at(-1);
+    if (after === undefined || files.length < batchSize) return missing;
   }
+}
 
-  if (repair && missing.length >= wrongStoreFiles && missing.length * 2 > totals.files)
-    throw new WrongBlobStoreError(
-      `${missing.length} of ${totals.files} files have no contents here. This looks like the wrong blob store, so nothing was repaired: check QUARRY_BLOB_STORE, QUARRY_DATA_DIR and the S3 settings.`,
-    );
-  for (const file of missing) {
-    // Read again: the file may have been deleted meanwhile.
-    if (!(await isBlobReferenced(db, file))) continue;
-    const { appId, id, blobKey } = file;
-    if (repair) {
-      await deleteFile(db, appId, id);
-      await deleteDoomedBlob(db, appId, blobKey);
-    }
-    found({
-      kind: 'missing_blob',
-      file: formatId('file', id),
-      blobKey,
-      detail: 'the contents are missing',
-      repair: repair ? 'file_deleted' : undefined,
-    });
+async function repairMissing({ db, repair, found }: Check, file: StoredBlob): Promise<void> {
+  // Read again: the file may have been deleted meanwhile.
+  if (!(await isBlobReferenced(db, file))) return;
+  const { appId, id, blobKey } = file;
+  if (repair) {
+    await deleteFile(db, appId, id);
+    await deleteDoomedBlob(db, appId, blobKey);
   }
+  found({
+    kind: 'missing_blob',
+    file: formatId('file', id),
+    blobKey,
+    detail: 'the contents are missing',
+    repair: repair ? 'file_deleted' : undefined,
+  });
+}
 
-  const old = now.getTime() - youngMs;
+/** Compares every blob that was last changed until `old` with the rows. */
+async function compareBlobs({ db, blobs, repair, totals, found }: Check, old: number): Promise<void> {
   let batch: string[] = [];
   const examine = async () => {
     for (const blobKey of await findUnreferencedBlobs(db, batch)) {
@@ -122,7 +133,6 @@ export async function checkFiles(
     if (batch.length >= batchSize) await examine();
   }
   await examine();
-  return totals;
 }
 
 async function measure(blobs: BlobStore, key: string): Promise<{ size: number; checksum: string } | undefined> {

@@ -55,7 +55,7 @@ export function createPictures({ db, blobs, makePicture, pictureCacheBytesMax }:
   };
 }
 
-/** Only of the first page: a document may have thousands of others, which are looked at once. */
+/** Only pictures of the first page are cached: a document may have thousands of others, each viewed once. */
 const isCached = ({ page }: PictureRequest) => page === 1;
 
 /** Responds to GET or HEAD with a picture, or 304 for a cached copy. Its contents, size and page are its entity tag. */

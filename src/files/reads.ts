@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { Keyset } from '../db/keyset.ts';
+import type { Keyset } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { type Clock, nowSeconds } from '../lib/clock.ts';
 import { AppError, found } from '../lib/errors.ts';

@@ -49,12 +49,7 @@ export function createFileService(deps: FileDeps) {
     async update(caller: Caller, id: string, input: Static<typeof fileUpdateSchema>): Promise<VisibleFile> {
       const { filename, provider_metadata: providerMetadata, share: shared, acl } = input;
       const file = await getVisible(caller, id);
-      const owner = hasOwnerRights(caller, file, 'update');
-      if (!owner && !file.grantedWrite) throw forbidden('You may read this file, but not change it.');
-      if (!owner && (shared !== undefined || acl !== undefined))
-        throw forbidden(
-          'A write grant only allows changing filename and provider_metadata; the rest requires an owner.',
-        );
+      requireChange(caller, file, input);
       if (shared === true) requireSharable(file.contentType);
       if (Object.keys(input).length === 0) return reads.get(caller, id);
       await db.begin(async (tx) => {
@@ -97,6 +92,18 @@ export function createFileService(deps: FileDeps) {
     /** Deletes a file's row in the caller's transaction. The sweep deletes its blob. */
     remove: (tx: Db, appId: string, id: string) => store.deleteFile(tx, appId, id),
   };
+}
+
+/** 403 unless the caller owns the file, or has a write grant and changes only what it allows. */
+function requireChange(
+  caller: Caller,
+  file: store.VisibleFileRow,
+  { share, acl }: Static<typeof fileUpdateSchema>,
+): void {
+  if (hasOwnerRights(caller, file, 'update')) return;
+  if (!file.grantedWrite) throw forbidden('You may read this file, but not change it.');
+  if (share !== undefined || acl !== undefined)
+    throw forbidden('A write grant only allows changing filename and provider_metadata; the rest requires an owner.');
 }
 
 function forbidden(words: string): AppError {

@@ -6,7 +6,7 @@
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
 import { isInUse } from '../db/fences.ts';
-import { type Keyset, type KeysetPage, readKeyset } from '../db/keyset.ts';
+import { type Keyset, type KeysetPage, readKeyset, readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { requireScope } from '../tenancy/key-scopes.ts';
@@ -77,9 +77,8 @@ const newFileColumns = [
 ] as const satisfies readonly (keyof NewFile)[];
 
 export async function insertFile(db: Db, file: NewFile): Promise<FileRow> {
-  const [row] = await db<[FileRow]>`
-    insert into files ${db(file, newFileColumns)} returning *`;
-  return row;
+  return db<[FileRow]>`
+    insert into files ${db(file, newFileColumns)} returning *`.first();
 }
 
 const visible = (db: Db, caller: Caller) =>
@@ -113,9 +112,8 @@ const namingFiles = { what: 'naming a file' };
  */
 export async function findVisibleFile(db: Db, caller: Caller, id: string): Promise<VisibleFileRow | undefined> {
   requireScope(caller.scopes, { area: 'files', reads: true }, namingFiles);
-  const [row] = await db<VisibleFileRow[]>`
-    ${seenFile(db, caller)} where f.app_id = ${caller.appId} and f.id = ${id} and ${visible(db, caller)}`;
-  return row;
+  return db<VisibleFileRow[]>`
+    ${seenFile(db, caller)} where f.app_id = ${caller.appId} and f.id = ${id} and ${visible(db, caller)}`.first();
 }
 
 /** Those of the files that are visible to the caller. 403 unless the scopes of the caller's key allow reading files. */
@@ -181,24 +179,23 @@ export async function listVisibleFiles(
     and ${search === undefined ? db`true` : db`position(lower(${search}) in lower(f.filename)) > 0`}
     and ${prefix === undefined ? db`true` : db`starts_with(f.filename, ${prefix})`}
     and ${runId === undefined ? db`true` : isMadeBy(db, caller, runId)}`;
-  const rows = await db<VisibleFileRow[]>`${seenFile(db, caller)} where ${where}
-    order by ${order} limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from files f where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<VisibleFileRow[]>`${seenFile(db, caller)} where ${where}
+      order by ${order} limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from files f where ${where}`,
+  );
 }
 
 /** A file of an app without a visibility check: for links that carry their own proof. */
 export async function findFile(db: Db, appId: string, id: string): Promise<FileRow | undefined> {
-  const [row] = await db<FileRow[]>`select * from files where app_id = ${appId} and id = ${id}`;
-  return row;
+  return db<FileRow[]>`select * from files where app_id = ${appId} and id = ${id}`.first();
 }
 
 /** The file that a link names, unless its sandbox was deleted. */
 export async function findLinkedFile(db: Db, appId: string, id: string): Promise<FileRow | undefined> {
-  const [row] = await db<FileRow[]>`
+  return db<FileRow[]>`
     select f.* from files f
-    where f.app_id = ${appId} and f.id = ${id} and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')}`;
-  return row;
+    where f.app_id = ${appId} and f.id = ${id} and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')}`.first();
 }
 
 /** Several files of an app, for responses that embed files. */
@@ -221,12 +218,11 @@ export async function lockFile(db: Db, appId: string, id: string): Promise<boole
 /** Changes the members that are not undefined. False when there is no such file. */
 export async function updateFile(db: Db, appId: string, id: string, change: FileChange): Promise<boolean> {
   const { filename, providerMetadata, shared } = change;
-  const changed = await db`
+  return db`
     update files set filename = ${filename ?? db`filename`}, shared = ${shared ?? db`shared`},
       provider_metadata = ${providerMetadata === undefined ? db`provider_metadata` : db.json(providerMetadata as never)},
       updated_at = now()
-    where app_id = ${appId} and id = ${id}`;
-  return changed.count > 0;
+    where app_id = ${appId} and id = ${id}`.any();
 }
 
 /**
@@ -234,13 +230,12 @@ export async function updateFile(db: Db, appId: string, id: string, change: File
  * so the indexes of their sources are locked first, like by every transaction that changes several rows of a source.
  */
 export async function deleteFile(db: Db, appId: string, id: string): Promise<boolean> {
-  const gone = await db`
+  return db`
     with indexes as materialized (
       select from knowledge_indexes where app_id = ${appId} and source_id in (
         select source_id from knowledge_documents where app_id = ${appId} and file_id = ${id})
       order by source_id for update)
-    delete from files where app_id = ${appId} and id = ${id} and (select count(*) from indexes) >= 0`;
-  return gone.count > 0;
+    delete from files where app_id = ${appId} and id = ${id} and (select count(*) from indexes) >= 0`.any();
 }
 
 /** The grants of each of these files, in their order; an empty list for a file without grants. */
@@ -284,11 +279,10 @@ export async function findCapability(
     org_logo: db`exists (select 1 from orgs o where o.app_id = ${appId} and o.logo_file_id = f.id)`,
     share: db`f.shared`,
   }[role];
-  const [row] = await db<CapabilityRow[]>`
+  return db<CapabilityRow[]>`
     select apps.capability_key, f.*, coalesce(${inRole}, false) as in_role
     from apps left join files f on f.app_id = apps.id and f.id = ${fileId}
-      and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')} where apps.id = ${appId}`;
-  return row;
+      and ${sandboxIsThere(db, 'f.app_id', 'f.sandbox_id')} where apps.id = ${appId}`.first();
 }
 
 /** Records that a blob is about to be written. Without a row after `graceHours`, the sweep deletes it. Returns until when. */
@@ -301,9 +295,8 @@ export async function insertDoomedBlob(db: Db, scope: Scope, blobKey: string, gr
 
 /** Deletes the record of a blob, unless somebody has changed it since it had this time. Returns whether it did. */
 export async function deleteDoomedBlobOf(db: Db, appId: string, blobKey: string, dueAt: Date): Promise<boolean> {
-  const gone = await db`
-    delete from doomed_blobs where app_id = ${appId} and blob_key = ${blobKey} and due_at = ${dueAt}`;
-  return gone.count > 0;
+  return db`
+    delete from doomed_blobs where app_id = ${appId} and blob_key = ${blobKey} and due_at = ${dueAt}`.any();
 }
 
 export async function deleteDoomedBlob(db: Db, appId: string, blobKey: string): Promise<void> {

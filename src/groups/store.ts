@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { inScope } from '../tenancy/visible.ts';
@@ -26,10 +27,9 @@ export async function insertGroup(
   { appId, sandboxId }: Scope,
   group: Pick<GroupRow, 'id' | 'namespace' | 'externalId' | 'name'>,
 ): Promise<GroupRow> {
-  const [row] = await db<[GroupRow]>`
+  return db<[GroupRow]>`
     insert into groups (app_id, sandbox_id, id, namespace, external_id, name)
-    values (${appId}, ${sandboxId}, ${group.id}, ${group.namespace}, ${group.externalId}, ${group.name}) returning *`;
-  return row;
+    values (${appId}, ${sandboxId}, ${group.id}, ${group.namespace}, ${group.externalId}, ${group.name}) returning *`.first();
 }
 
 export async function countGroups(db: Db, scope: Scope): Promise<number> {
@@ -39,8 +39,7 @@ export async function countGroups(db: Db, scope: Scope): Promise<number> {
 }
 
 export async function findGroup(db: Db, scope: Scope, id: string): Promise<GroupRow | undefined> {
-  const [row] = await db<GroupRow[]>`select g.* from groups g where ${inScope(db, scope, 'g')} and g.id = ${id}`;
-  return row;
+  return db<GroupRow[]>`select g.* from groups g where ${inScope(db, scope, 'g')} and g.id = ${id}`.first();
 }
 
 export async function listGroups(
@@ -58,11 +57,12 @@ export async function listGroups(
   if (filter.search !== undefined)
     conditions.push(db`position(lower(${filter.search}) in lower(coalesce(g.name, '') || ' ' || g.external_id)) > 0`);
   const where = conditions.reduce((all, one) => db`${all} and ${one}`);
-  const rows = await db<GroupRow[]>`
-    select g.* from groups g where ${where}
-    order by g.created_at desc, g.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from groups g where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<GroupRow[]>`
+      select g.* from groups g where ${where}
+      order by g.created_at desc, g.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from groups g where ${where}`,
+  );
 }
 
 export async function renameGroup(db: Db, scope: Scope, id: string, name: string | null): Promise<void> {
@@ -70,7 +70,7 @@ export async function renameGroup(db: Db, scope: Scope, id: string, name: string
 }
 
 export async function deleteGroup(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return (await db`delete from groups g where ${inScope(db, scope, 'g')} and g.id = ${id}`).count > 0;
+  return db`delete from groups g where ${inScope(db, scope, 'g')} and g.id = ${id}`.any();
 }
 
 export async function countMembers(db: Db, appId: string, groupId: string): Promise<number> {
@@ -99,11 +99,10 @@ export async function findMember(
   groupId: string,
   userId: string,
 ): Promise<MemberRow | undefined> {
-  const [row] = await db<MemberRow[]>`
+  return db<MemberRow[]>`
     select m.user_id, u.email, u.name, m.created_at from group_members m
     join users u on u.app_id = m.app_id and u.id = m.user_id
-    where m.app_id = ${appId} and m.group_id = ${groupId} and m.user_id = ${userId}`;
-  return row;
+    where m.app_id = ${appId} and m.group_id = ${groupId} and m.user_id = ${userId}`.first();
 }
 
 /** Returns the number of those that were not members. */

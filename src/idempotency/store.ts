@@ -23,7 +23,7 @@ type Claim = { claim: string; requestDigest: Buffer | null; now: Date; claimedUn
 
 /** Claims the key if it is new, expired, or its claim has ended. Returns false if another request holds it. */
 export async function claimRecord(db: Db, place: Place, claim: Claim): Promise<boolean> {
-  const taken = await db`
+  return db`
     insert into idempotency_records as r
       (app_id, digest, sandbox_id, holder, request_digest, claim, claimed_until, expires_at)
     values (${place.appId}, ${place.digest}, ${place.sandboxId}, ${place.holder}, ${claim.requestDigest},
@@ -31,15 +31,13 @@ export async function claimRecord(db: Db, place: Place, claim: Claim): Promise<b
     on conflict (app_id, digest) do update set
       request_digest = excluded.request_digest, claim = excluded.claim, claimed_until = excluded.claimed_until,
       expires_at = excluded.expires_at, status = null, headers = null, body = null, bytes = 0
-    where r.expires_at <= ${claim.now} or (r.status is null and r.claimed_until <= ${claim.now})`;
-  return taken.count > 0;
+    where r.expires_at <= ${claim.now} or (r.status is null and r.claimed_until <= ${claim.now})`.any();
 }
 
 export async function findRecord(db: Db, place: Place): Promise<RecordRow | undefined> {
-  const [row] = await db<RecordRow[]>`
+  return db<RecordRow[]>`
     select request_digest, claimed_until, status, headers, body from idempotency_records
-    where app_id = ${place.appId} and digest = ${place.digest}`;
-  return row;
+    where app_id = ${place.appId} and digest = ${place.digest}`.first();
 }
 
 /** Extends a claim that is still held. */
@@ -55,11 +53,10 @@ export async function completeRecord(
   claim: string,
   done: StoredResponse & { requestDigest: Buffer; expiresAt: Date },
 ): Promise<boolean> {
-  const completed = await db`
+  return db`
     update idempotency_records set status = ${done.status}, headers = ${db.json(done.headers)}, body = ${done.body},
       bytes = ${done.body?.length ?? 0}, request_digest = ${done.requestDigest}, expires_at = ${done.expiresAt}
-    where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`;
-  return completed.count > 0;
+    where app_id = ${place.appId} and digest = ${place.digest} and claim = ${claim} and status is null`.any();
 }
 
 /** Frees the key, because the request changed nothing. */
@@ -84,9 +81,9 @@ export async function findUsage(db: Db, place: Place): Promise<Usage> {
 
 /** Deletes up to `limit` expired records. Returns how many it deleted. */
 export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
-  const gone = await db`
+  const { count } = await db`
     delete from idempotency_records where (app_id, digest) in (
       select app_id, digest from idempotency_records where expires_at <= ${now}
       order by expires_at limit ${limit} for update skip locked)`;
-  return gone.count;
+  return count;
 }

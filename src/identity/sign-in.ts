@@ -36,7 +36,21 @@ const timeoutMs = 10_000;
 const bytesMax = 64 * 1024;
 const issuersMax = 20;
 
-export type ExternalSignIn = ReturnType<typeof createExternalSignIn>;
+/** A user who has signed in at an issuer. */
+type SignedIn = Scope & { userId: string; epoch: number; issuerId: string };
+
+/**
+ * Signs users in to the web console at an issuer: authorization code with PKCE (RFC 7636), with this server as the
+ * client.
+ */
+export type ExternalSignIn = {
+  /** The issuers at which an app's users may sign in to the console. */
+  list(scope: Scope): Promise<IssuerRow[]>;
+  /** Returns the URL to send the browser to, and the cookie that it must return with. */
+  begin(scope: Scope, issuerId: string, redirect: string): Promise<{ url: string; cookie: string }>;
+  /** Returns the user who comes back from the issuer. 401 unless everything matches. */
+  finish(cookie: string | undefined, query: { code?: unknown; state?: unknown }): Promise<SignedIn>;
+};
 
 /** The app of a sign-in in progress, from its cookie. Undefined if this installation did not set it. */
 export function readPendingApp(secrets: Secrets, cookie: string): string | undefined {
@@ -47,60 +61,29 @@ export function readPendingApp(secrets: Secrets, cookie: string): string | undef
   }
 }
 
-/**
- * Signs users in to the web console at an issuer: authorization code with PKCE (RFC 7636), with this server as the
- * client.
- */
-export function createExternalSignIn(deps: SignInDeps) {
+export function createExternalSignIn(deps: SignInDeps): ExternalSignIn {
   const { db, clock, secrets, fetcher, keys } = deps;
   return {
-    /** The issuers at which an app's users may sign in to the console. */
-    async list(scope: Scope): Promise<IssuerRow[]> {
+    async list(scope) {
       const [rows] = await listIssuers(db, scope, { page: 1, pageSize: issuersMax, offset: 0 });
       return rows.filter(({ clientId }) => clientId !== null);
     },
 
-    /** Returns the URL to send the browser to, and the cookie that it must return with. */
-    async begin(scope: Scope, issuerId: string, redirect: string): Promise<{ url: string; cookie: string }> {
+    async begin(scope, issuerId, redirect) {
       const id = parseId('identityIssuer', issuerId);
       const issuer = found(id === undefined ? undefined : await findIssuer(db, scope, id));
       const { authorizationEndpoint } = await keys.discover(issuer);
       if (issuer.clientId === null || authorizationEndpoint === undefined) throw notConfigured();
       const checked = fetcher.check(authorizationEndpoint);
       if (!checked.ok) throw notConfigured();
-      const secret = () => randomBytes(32).toString('base64url');
       const { appId, sandboxId } = scope;
       const until = clock.now().getTime() + pendingSeconds * 1_000;
-      const pending: Pending = {
-        appId,
-        sandboxId,
-        issuer: issuer.id,
-        redirect,
-        until,
-        state: secret(),
-        nonce: secret(),
-        verifier: secret(),
-      };
-      const url = checked.url;
-      const query = {
-        response_type: 'code',
-        client_id: issuer.clientId,
-        redirect_uri: redirect,
-        scope: 'openid email profile',
-        state: pending.state,
-        nonce: pending.nonce,
-        code_challenge_method: 'S256',
-        code_challenge: hash('sha256', pending.verifier, 'base64url'),
-      };
-      for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
-      return { url: url.href, cookie: secrets.wrap(Buffer.from(JSON.stringify(pending))).toString('base64url') };
+      const pending = { appId, sandboxId, issuer: issuer.id, redirect, until, ...newSecrets() };
+      const url = addRequest(checked.url, issuer.clientId, pending);
+      return { url, cookie: secrets.wrap(Buffer.from(JSON.stringify(pending))).toString('base64url') };
     },
 
-    /** Returns the user who comes back from the issuer. 401 unless everything matches. */
-    async finish(
-      cookie: string | undefined,
-      { code, state }: { code?: unknown; state?: unknown },
-    ): Promise<Scope & { userId: string; epoch: number; issuerId: string }> {
+    async finish(cookie, { code, state }) {
       const pending = readPending(deps, cookie, state);
       const { appId, sandboxId } = pending;
       const issuer = await findIssuer(db, pending, pending.issuer);
@@ -122,6 +105,27 @@ export function createExternalSignIn(deps: SignInDeps) {
       return { appId, sandboxId, issuerId: issuer.id, ...user };
     },
   };
+}
+
+function newSecrets(): Pick<Pending, 'state' | 'nonce' | 'verifier'> {
+  const secret = () => randomBytes(32).toString('base64url');
+  return { state: secret(), nonce: secret(), verifier: secret() };
+}
+
+/** Adds the request to the address of the issuer at which users sign in. */
+function addRequest(endpoint: URL, clientId: string, { redirect, state, nonce, verifier }: Pending): string {
+  const query = {
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirect,
+    scope: 'openid email profile',
+    state,
+    nonce,
+    code_challenge_method: 'S256',
+    code_challenge: hash('sha256', verifier, 'base64url'),
+  };
+  for (const [name, value] of Object.entries(query)) endpoint.searchParams.set(name, value);
+  return endpoint.href;
 }
 
 function readPending({ secrets, clock }: SignInDeps, cookie: string | undefined, state: unknown): Pending {

@@ -43,16 +43,12 @@ export async function updateIssuer(db: Db, row: IssuerRow): Promise<void> {
 }
 
 export async function findIssuer(db: Db, scope: Scope, id: string): Promise<IssuerRow | undefined> {
-  const [row] = await db<
-    IssuerRow[]
-  >`select i.* from identity_issuers i where ${inScope(db, scope, 'i')} and i.id = ${id}`;
-  return row;
+  return db<IssuerRow[]>`select i.* from identity_issuers i where ${inScope(db, scope, 'i')} and i.id = ${id}`.first();
 }
 
 export async function findIssuerByName(db: Db, scope: Scope, issuer: string): Promise<IssuerRow | undefined> {
-  const [row] = await db<IssuerRow[]>`
-    select i.* from identity_issuers i where ${inScope(db, scope, 'i')} and i.issuer = ${issuer}`;
-  return row;
+  return db<IssuerRow[]>`
+    select i.* from identity_issuers i where ${inScope(db, scope, 'i')} and i.issuer = ${issuer}`.first();
 }
 
 export function countIssuers(db: Db, scope: Scope): Promise<number> {
@@ -69,7 +65,7 @@ export async function listIssuers(db: Db, scope: Scope, page: PageRequest): Prom
 }
 
 export async function deleteIssuer(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return (await db`delete from identity_issuers i where ${inScope(db, scope, 'i')} and i.id = ${id}`).count > 0;
+  return db`delete from identity_issuers i where ${inScope(db, scope, 'i')} and i.id = ${id}`.any();
 }
 
 /** An account at an issuer. Its user is null after the user was deleted. */
@@ -86,11 +82,10 @@ export async function findAccount(
   { appId, sandboxId, issuer }: IssuerRow,
   subject: string,
 ): Promise<AccountRow | undefined> {
-  const [row] = await db<AccountRow[]>`
+  return db<AccountRow[]>`
     select a.user_id, u.session_epoch as epoch, u.sessions_ended_at, a.applied, a.applied_issued_at
     from external_accounts a left join users u on u.app_id = a.app_id and u.id = a.user_id
-    where a.app_id = ${appId} and a.sandbox_id = ${sandboxId} and a.issuer = ${issuer} and a.subject = ${subject}`;
-  return row;
+    where a.app_id = ${appId} and a.sandbox_id = ${sandboxId} and a.issuer = ${issuer} and a.subject = ${subject}`.first();
 }
 
 /** Returns false if the account, or another account of this issuer for this user, exists. */
@@ -99,11 +94,10 @@ export async function insertAccount(
   { appId, sandboxId, issuer }: IssuerRow,
   account: { subject: string; userId: string; now: Date },
 ): Promise<boolean> {
-  const inserted = await db`
+  return db`
     insert into external_accounts (app_id, sandbox_id, issuer, subject, user_id, created_at)
     values (${appId}, ${sandboxId}, ${issuer}, ${account.subject}, ${account.userId}, ${account.now})
-    on conflict do nothing`;
-  return inserted.count > 0;
+    on conflict do nothing`.any();
 }
 
 /**
@@ -115,11 +109,10 @@ export async function findUserByEmail(
   scope: Scope,
   email: string,
 ): Promise<{ id: string; isSame: boolean } | undefined> {
-  const [row] = await db<{ id: string; isSame: boolean }[]>`
+  return db<{ id: string; isSame: boolean }[]>`
     select u.id, ${hasEmail(db, email)} as is_same from users u
     where ${inScope(db, scope, 'u')} and (${hasEmail(db, email)} or lower(u.email) = lower(${email}))
-    order by is_same desc limit 1`;
-  return row;
+    order by is_same desc limit 1`.first();
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { inScope } from '../tenancy/visible.ts';
@@ -18,28 +19,25 @@ export async function insertInstallation(
   scope: Scope,
   installation: { id: string; agentId: string; kind: string },
 ): Promise<InstallationRow> {
-  const [row] = await db<[InstallationRow]>`
+  return db<[InstallationRow]>`
     insert into installations (app_id, sandbox_id, id, agent_id, kind)
     values (${scope.appId}, ${scope.sandboxId}, ${installation.id}, ${installation.agentId}, ${installation.kind})
-    returning *`;
-  return row;
+    returning *`.first();
 }
 
 export async function findInstallation(db: Db, scope: Scope, id: string): Promise<InstallationRow | undefined> {
-  const [row] = await db<InstallationRow[]>`
-    select i.* from installations i where ${inScope(db, scope, 'i')} and i.id = ${id}`;
-  return row;
+  return db<InstallationRow[]>`
+    select i.* from installations i where ${inScope(db, scope, 'i')} and i.id = ${id}`.first();
 }
 
 export async function listInstallations(db: Db, scope: Scope, page: PageRequest): Promise<[InstallationRow[], number]> {
-  const rows = await db<InstallationRow[]>`select i.* from installations i where ${inScope(db, scope, 'i')}
-    order by i.created_at desc, i.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from installations i where ${inScope(db, scope, 'i')}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<InstallationRow[]>`select i.* from installations i where ${inScope(db, scope, 'i')}
+      order by i.created_at desc, i.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from installations i where ${inScope(db, scope, 'i')}`,
+  );
 }
 
 export async function deleteInstallation(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from installations i where ${inScope(db, scope, 'i')} and i.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from installations i where ${inScope(db, scope, 'i')} and i.id = ${id}`.any();
 }

@@ -9,7 +9,8 @@ type AddJobOptions = {
   key?: string;
   /** With a key: a job that already waits keeps its time. */
   keepRunAt?: boolean;
-  runAt?: Date | undefined;
+  /** When the job is due, from now. Default 0. Counted by the database's clock, which decides what is due. */
+  inMs?: number | undefined;
   /**
    * The number of attempts before the job is set aside; the waits grow as e^attempt seconds. Default 25, about three
    * days.
@@ -24,7 +25,7 @@ type AddJobOptions = {
  * milliseconds.
  */
 export async function addJob(db: Db, task: string, payload: JobPayload, options: AddJobOptions = {}): Promise<void> {
-  const { key = null, keepRunAt = false, runAt = null, maxAttempts = null, priority = null } = options;
+  const { key = null, keepRunAt = false, inMs = null, maxAttempts = null, priority = null } = options;
   await db`select add_job(${task}, ${JSON.stringify(withTraceparent(payload))}::text::json, ${key}, ${keepRunAt},
-    ${runAt}::timestamptz, ${maxAttempts}::integer, ${priority}::integer)`;
+    now() + ${inMs}::float8 * interval '1 millisecond', ${maxAttempts}::integer, ${priority}::integer)`;
 }

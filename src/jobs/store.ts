@@ -207,13 +207,12 @@ export async function releaseJobs(
  * lock.
  */
 export async function checkPools(db: Db, poolId: string): Promise<{ workers: number; missing: string[] }> {
-  const [row] = await db<[{ workers: number; missing: string[] }]>`
+  return db<[{ workers: number; missing: string[] }]>`
     select ${livingPools(db)} as workers, array(
       select holders.locked_by
       from (select distinct locked_by from jobs where locked_by is not null offset 0) holders
       where holders.locked_by <> ${poolId}
-        and ${hasEnded(db, presenceLockSpace, db`holders.locked_by`)}) as missing`;
-  return row;
+        and ${hasEnded(db, presenceLockSpace, db`holders.locked_by`)}) as missing`.first();
 }
 
 /**

@@ -15,6 +15,7 @@ import type { Logger } from '../lib/log.ts';
 import type { ObservedSearch } from '../monitoring/traffic.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAttachmentService } from './attached-files/service.ts';
+import type { ComputingThreads } from './computing/threads.ts';
 import { createBoxes } from './documents/boxes.ts';
 import { createErasedDocuments } from './documents/erase.ts';
 import { createDocumentService } from './documents/service.ts';
@@ -50,7 +51,7 @@ import { sweepVersions } from './versions/sweep.ts';
  * - ingestion/: one import of content: `push.ts` checks what is pushed, `start.ts` begins it. Small content is read while
  *   the request waits, pulls run as jobs, and sites come from crawls.
  * - documents/: reading and changing single documents; attached-files/: files of vector stores.
- * - versions/: what documents were, kept by triggers in the transaction of the change, and restored by ingestions.
+ * - versions/: earlier versions of documents, kept by triggers in the transaction of the change, restored by ingestions.
  * - index/: chunks, words and vectors of each source, written in the transaction of its document, then merged by jobs.
  * - learning/: what a source teaches the built-in embedder.
  * - search/: candidates by words and vectors, fused and reranked.
@@ -79,6 +80,7 @@ type KnowledgeDeps = {
   dataDir: string;
   /** Where search caches the index. */
   openCache: OpenCache;
+  threads: ComputingThreads;
   /** Time that a search waits for its query's vector, in milliseconds. */
   queryEmbeddingMs: number;
   reranker: Reranker | undefined;
@@ -125,7 +127,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     // Another process holds the ingestion: try again when its lease ends.
     await addJob(db, taskNames.ingest, payload, {
       key: `ingest/${ingestionId}`,
-      runAt: new Date(Date.now() + leaseSeconds * 1000),
+      inMs: leaseSeconds * 1_000,
     });
   }
 

@@ -10,6 +10,11 @@ const sourceParams = Type.Object({ source: Type.String() });
 
 /** The inbound URLs of sources. */
 export function registerInboundRoutes(api: Api, { inbound }: Knowledge): void {
+  registerUrls(api, inbound);
+  registerPosts(api, inbound);
+}
+
+function registerUrls(api: Api, inbound: Knowledge['inbound']): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${source}/inbound_url`,
@@ -67,7 +72,9 @@ export function registerInboundRoutes(api: Api, { inbound }: Knowledge): void {
     responses: { 204: null },
     handler: ({ caller, params }) => inbound.removeSecret(caller, params.source),
   });
+}
 
+function registerPosts(api: Api, inbound: Knowledge['inbound']): void {
   api.public({
     method: 'POST',
     path: '/api/v1/inbound/:token',

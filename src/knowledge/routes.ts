@@ -36,9 +36,11 @@ type Deps = { db: Db; knowledge: Knowledge; streams: StreamHub };
 
 export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
   const { knowledge } = deps;
-  registerSourceRoutes(api, deps);
+  registerSourceReads(api, deps);
+  registerSourceChanges(api, deps);
   registerInboundRoutes(api, knowledge);
-  registerIngestionRoutes(api, deps);
+  registerIngestionStarts(api, deps);
+  registerIngestionReads(api, deps);
   registerDocumentRoutes(api, knowledge);
   registerSearchRoutes(api, knowledge);
   registerSyncRoutes(api, knowledge);
@@ -46,7 +48,7 @@ export function registerKnowledgeRoutes(api: Api, deps: Deps): void {
   registerVersionRoutes(api, knowledge);
 }
 
-function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
+function registerSourceReads(api: Api, { db, knowledge }: Deps): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${sources}/kinds`,
@@ -72,6 +74,20 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
   });
 
   api.app(everyCaller, {
+    method: 'GET',
+    path: source,
+    operationId: 'getKnowledgeSource',
+    tag,
+    summary: 'Get a source',
+    description: 'Its configuration and state. 404 unless the caller has access to its organisation or owns it.',
+    params: sourceParams,
+    responses: { 200: ref(schema.sourceSchema) },
+    handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(db, caller, params.source)),
+  });
+}
+
+function registerSourceChanges(api: Api, { db, knowledge }: Deps): void {
+  api.app(everyCaller, {
     method: 'POST',
     path: sources,
     operationId: 'createKnowledgeSource',
@@ -83,18 +99,6 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
     responses: { 201: ref(schema.sourceSchema) },
     handler: async ({ caller, body }) =>
       presentWrittenSource(await knowledge.sources.create(db, caller, body), body.payload),
-  });
-
-  api.app(everyCaller, {
-    method: 'GET',
-    path: source,
-    operationId: 'getKnowledgeSource',
-    tag,
-    summary: 'Get a source',
-    description: 'Its configuration and state. 404 unless the caller has access to its organisation or owns it.',
-    params: sourceParams,
-    responses: { 200: ref(schema.sourceSchema) },
-    handler: async ({ caller, params }) => presentSource(await knowledge.sources.get(db, caller, params.source)),
   });
 
   api.app(everyCaller, {
@@ -127,7 +131,7 @@ function registerSourceRoutes(api: Api, { db, knowledge }: Deps): void {
   });
 }
 
-function registerIngestionRoutes(api: Api, { db, knowledge, streams }: Deps): void {
+function registerIngestionStarts(api: Api, { db, knowledge }: Deps): void {
   api.app(everyCaller, {
     method: 'POST',
     path: `${source}/ingest`,
@@ -160,7 +164,9 @@ function registerIngestionRoutes(api: Api, { db, knowledge, streams }: Deps): vo
     handler: async ({ caller, params, body }) =>
       presentIngestion(await knowledge.ingestions.ingestBatch(caller, params.source, body)),
   });
+}
 
+function registerIngestionReads(api: Api, { knowledge, streams }: Deps): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${source}/ingestions`,

@@ -19,8 +19,13 @@ const versionParams = Type.Object({
   version: Type.String({ pattern: '^[1-9][0-9]{0,8}$', description: 'The number of the version.' }),
 });
 
-/** What documents were, and how they become so again. */
+/** Earlier versions of documents, and how they are restored. */
 export function registerVersionRoutes(api: Api, { versions: service }: Knowledge): void {
+  registerVersions(api, service);
+  registerSourceRestore(api, service);
+}
+
+function registerVersions(api: Api, service: Knowledge['versions']): void {
   api.app(everyCaller, {
     method: 'GET',
     path: versions,
@@ -78,7 +83,10 @@ export function registerVersionRoutes(api: Api, { versions: service }: Knowledge
     handler: async ({ caller, params }) =>
       presentIngestion(await service.restore(caller, params.document, Number(params.version))),
   });
+}
 
+/** What was deleted from a source, and how it comes back. */
+function registerSourceRestore(api: Api, service: Knowledge['versions']): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${source}/deleted_documents`,
@@ -94,10 +102,6 @@ export function registerVersionRoutes(api: Api, { versions: service }: Knowledge
       readPage(query, (request) => service.listDeleted(caller, params.source, request), presentVersion),
   });
 
-  registerSourceRestore(api, service);
-}
-
-function registerSourceRestore(api: Api, service: Knowledge['versions']): void {
   api.app(everyCaller, {
     method: 'GET',
     path: `${source}/restore`,

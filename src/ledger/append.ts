@@ -19,10 +19,18 @@ export type LedgerDeps = { db: Database; secrets: Secrets; clock: Clock };
 
 type NewSegment = { kind: SegmentKind; items?: readonly Item[]; detail?: unknown };
 
-export type Appending = ReturnType<typeof createAppending>;
+export type Appending = {
+  /** The key that signs. Its public key is stored. */
+  currentKey(): Promise<SigningKey>;
+  /**
+   * Appends a segment to a ledger that the transaction has locked, and returns its number. The first segment of a ledger
+   * says when it starts.
+   */
+  append(tx: Db, scope: Scope, segment: NewSegment): Promise<number>;
+};
 
 /** How signed segments are added to ledgers. */
-export function createAppending({ db, secrets, clock }: LedgerDeps) {
+export function createAppending({ db, secrets, clock }: LedgerDeps): Appending {
   let saved: Promise<SigningKey> | undefined;
 
   /** Stores the public keys. The current key vouches for the previous one. */
@@ -45,9 +53,6 @@ export function createAppending({ db, secrets, clock }: LedgerDeps) {
     return saved;
   }
 
-  /**
-   * Appends a segment to a ledger that the transaction has locked. The first segment of a ledger says when it starts.
-   */
   async function append(tx: Db, scope: Scope, { kind, items = [], detail }: NewSegment): Promise<number> {
     const key = await currentKey();
     let last = await store.lockLedger(tx, scope);

@@ -13,10 +13,21 @@ export type RemovedRun = { id: string; sequence: number; link: Buffer | null; at
 type Removed = { kind: 'automation' | 'team' | 'user' | 'sandbox'; id: string };
 
 /** How a ledger states that records are removed. */
-export function createRemovalNotes({ db }: LedgerDeps, { append }: Appending) {
+export type RemovalNotes = {
+  /** Appends a statement that entries from before this time are removed, then removes them. Returns how many. */
+  removeOld(before: Date, deleteEntries: () => Promise<number>): Promise<number>;
+  /**
+   * Appends a statement that these runs are removed, with the last link of each, and names it in their anchors. Call it
+   * in the transaction that deletes them.
+   */
+  noteRemovedRuns(tx: Db, scope: Scope, runs: readonly RemovedRun[]): Promise<void>;
+  /** Appends a statement that automations and their runs are removed. Call it before they are. */
+  noteDeletion(scope: Scope, removed: Removed): Promise<void>;
+};
+
+export function createRemovalNotes({ db }: LedgerDeps, { append }: Appending): RemovalNotes {
   return {
-    /** Appends a statement that entries from before this time are removed, then removes them. */
-    async removeOld(before: Date, deleteEntries: () => Promise<number>): Promise<number> {
+    async removeOld(before, deleteEntries) {
       const scopes = await store.listScopesWithOldEntries(db, before);
       const detail = { before: formatMicros(before.getTime() * 1_000) };
       for (const scope of scopes) await db.begin((tx) => append(tx, scope, { kind: 'retention', detail }));
@@ -25,11 +36,7 @@ export function createRemovalNotes({ db }: LedgerDeps, { append }: Appending) {
       return deleted;
     },
 
-    /**
-     * Appends a statement that these runs are removed, with the last link of each, and names it in their anchors. Call
-     * it in the transaction that deletes them.
-     */
-    async noteRemovedRuns(tx: Db, scope: Scope, runs: readonly RemovedRun[]): Promise<void> {
+    async noteRemovedRuns(tx, scope, runs) {
       const { appId, sandboxId } = scope;
       const items = runs.map(({ id, sequence, link, at }) => {
         return { id, sequence, atMicros: at.getTime() * 1_000, digest: link ?? origin };
@@ -47,8 +54,7 @@ export function createRemovalNotes({ db }: LedgerDeps, { append }: Appending) {
       );
     },
 
-    /** Appends a statement that automations and their runs are removed. Call it before they are. */
-    async noteDeletion({ appId, sandboxId }: Scope, removed: Removed): Promise<void> {
+    async noteDeletion({ appId, sandboxId }, removed) {
       // A caller has more members than these, and a segment would store all of them.
       const scope = { appId, sandboxId };
       const { automations, ...reason } = await describe(db, scope, removed);

@@ -1,7 +1,7 @@
 import type { Scope } from '../tenancy/caller.ts';
 import { createAppending, type LedgerDeps } from './append.ts';
 import { digestFields } from './encoding.ts';
-import { createRemovalNotes } from './note-removals.ts';
+import { createRemovalNotes, type RemovalNotes } from './note-removals.ts';
 import * as store from './store.ts';
 
 const segmentRecordsMax = 1_000;
@@ -11,13 +11,21 @@ const headBatchesMax = 10;
 const inheritedRunsMax = 500;
 const kinds = ['audit', 'runs'] as const;
 
-export type Ledger = ReturnType<typeof createLedger>;
+export type Ledger = RemovalNotes & {
+  /** Seals the committed records of this app and sandbox, up to a limit, and returns the head. */
+  head(scope: Scope): Promise<store.SegmentRow>;
+  /**
+   * Seals one segment of each kind for each ledger that has records, until no ledger has any. Safe in any number of
+   * processes.
+   */
+  sealAll(): Promise<void>;
+};
 
 /**
  * Seals records after they are committed, so that no writer waits for another: a short transaction takes a ledger's
  * lock, digests its unsealed records and appends a signed segment.
  */
-export function createLedger(deps: LedgerDeps) {
+export function createLedger(deps: LedgerDeps): Ledger {
   const { db, clock } = deps;
   const appending = createAppending(deps);
   const { currentKey, append } = appending;
@@ -40,8 +48,7 @@ export function createLedger(deps: LedgerDeps) {
   return {
     ...createRemovalNotes(deps, appending),
 
-    /** Seals the committed records of this app and sandbox, up to a limit, and returns the head. */
-    async head({ appId, sandboxId }: Scope): Promise<store.SegmentRow> {
+    async head({ appId, sandboxId }) {
       const scope = { appId, sandboxId };
       for (const kind of kinds)
         for (let batch = 0; batch < headBatchesMax; batch += 1)
@@ -52,11 +59,7 @@ export function createLedger(deps: LedgerDeps) {
       return this.head(scope);
     },
 
-    /**
-     * Seals one segment of each kind for each ledger that has records, until no ledger has any. Safe in any number of
-     * processes.
-     */
-    async sealAll(): Promise<void> {
+    async sealAll() {
       while (await db.begin((tx) => store.linkInheritedRuns(tx, clock.now(), inheritedRunsMax)));
       for (const kind of kinds)
         for (let isMore = true; isMore; ) {

@@ -1,4 +1,7 @@
-/** The time source for the rest of the program. Tests replace it; nothing else calls Date.now(). */
+/**
+ * The time of day for the rest of the program; tests replace it. Durations are of performance.now(), because a clock may
+ * be set, and what processes must agree on is timed by the database's clock: the machines' may differ.
+ */
 export type Clock = { now(): Date };
 
 export const systemClock: Clock = { now: () => new Date() };

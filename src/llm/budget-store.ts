@@ -53,7 +53,7 @@ export async function reserveUse(
   { tokens, cost }: Amount,
 ): Promise<UseRow | undefined> {
   const { appId, id, usesOf } = budget;
-  const [row] = await tx<UseRow[]>`
+  return tx<UseRow[]>`
     insert into model_budget_uses as u (app_id, budget_id, subject_id, period_start, tokens, cost)
     select ${appId}::uuid, ${id}::uuid, ${usesOf}::uuid, ${periodStart}::date, ${tokens}::bigint, ${cost}::bigint
     where ${tokens}::bigint <= coalesce(${budget.tokens}::bigint, ${tokens}::bigint)
@@ -62,8 +62,7 @@ export async function reserveUse(
       set tokens = u.tokens + excluded.tokens, cost = u.cost + excluded.cost, updated_at = excluded.updated_at
       where u.tokens + excluded.tokens <= coalesce(${budget.tokens}::bigint, u.tokens + excluded.tokens)
         and u.cost + excluded.cost <= coalesce(${budget.cost}::bigint, u.cost + excluded.cost)
-    returning u.tokens, u.cost`;
-  return row;
+    returning u.tokens, u.cost`.first();
 }
 
 /** Adds a difference to what is used. Returns the new use, or undefined if the budget was deleted. */
@@ -73,20 +72,18 @@ export async function settleUse(
   periodStart: string,
   change: Amount,
 ): Promise<UseRow | undefined> {
-  const [row] = await tx<UseRow[]>`
+  return tx<UseRow[]>`
     update model_budget_uses u set tokens = greatest(0, u.tokens + ${change.tokens}),
       cost = greatest(0, u.cost + ${change.cost}), updated_at = now()
     where u.app_id = ${appId} and u.budget_id = ${id} and u.subject_id = ${usesOf} and u.period_start = ${periodStart}::date
-    returning u.tokens, u.cost`;
-  return row;
+    returning u.tokens, u.cost`.first();
 }
 
 export async function findUse(db: Db, budget: AppliedBudget, periodStart: string): Promise<UseRow | undefined> {
-  const [row] = await db<UseRow[]>`
+  return db<UseRow[]>`
     select u.tokens, u.cost from model_budget_uses u
     where u.app_id = ${budget.appId} and u.budget_id = ${budget.id} and u.subject_id = ${budget.usesOf}
-      and u.period_start = ${periodStart}::date`;
-  return row;
+      and u.period_start = ${periodStart}::date`.first();
 }
 
 /** Notes that an event was emitted for a limit. False if it was before, in the same period. */
@@ -99,15 +96,13 @@ export async function markReached(
   const key = tx`app_id = ${appId} and budget_id = ${id} and subject_id = ${usesOf}
     and period_start = ${periodStart}::date`;
   if (level === 'soft') {
-    const marked = await tx`update model_budget_uses set soft_at = now() where ${key} and soft_at is null`;
-    return marked.count > 0;
+    return tx`update model_budget_uses set soft_at = now() where ${key} and soft_at is null`.any();
   }
   // A first call that is too large has left no row.
-  const marked = await tx`
+  return tx`
     insert into model_budget_uses as u (app_id, budget_id, subject_id, period_start, tokens, cost, hard_at)
     select ${appId}::uuid, ${id}::uuid, ${usesOf}::uuid, ${periodStart}::date, 0, 0, now()
     where exists (select 1 from model_budgets where app_id = ${appId} and id = ${id})
     on conflict (app_id, budget_id, subject_id, period_start)
-      do update set hard_at = excluded.hard_at where u.hard_at is null`;
-  return marked.count > 0;
+      do update set hard_at = excluded.hard_at where u.hard_at is null`.any();
 }

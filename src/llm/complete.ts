@@ -44,7 +44,7 @@ export type CompleteDeps = {
   observe(call: ObservedCall): void;
 };
 
-/** Of messages and of text, as much is kept in a record. */
+/** How much of the messages, and of the text, a record keeps. */
 const contentCharactersMax = 100_000;
 /** How long a model of an alias may write nothing before the next one is tried, unless its own limit is lower. */
 const aliasFirstTextMs = 60_000;
@@ -53,16 +53,24 @@ type Attempt = { model: Model; isLast: boolean; alias: string | null; messages: 
 /** What a call used, and what it cost if its model has a price. */
 type Used = { usage: TokenUsage; cost: number };
 
+/** One text, and the model that wrote it. */
+type Completion = { completed: Completed; model: Model };
+export type Complete = (
+  chosen: Chosen,
+  messages: readonly ChatMessage[],
+  input: GenerationInput,
+  of: GenerationContext,
+) => Promise<Completion>;
+
 /**
  * Sends one request to the first of the models that responds, within one reservation. The next one is tried only while
  * no text and no tool call has arrived. What it reserves is committed before the model is called, also within a repeatable
  * request: a transaction must not stay open until a model responds.
  */
-export function createCompletion(deps: CompleteDeps) {
-  type Call = [chosen: Chosen, messages: readonly ChatMessage[], input: GenerationInput, of: GenerationContext];
-  return (...call: Call) => runApart(() => complete(...call));
+export function createCompletion(deps: CompleteDeps): Complete {
+  return (...call) => runApart(() => complete(...call));
 
-  async function complete(...[chosen, messages, input, of]: Call): Promise<{ completed: Completed; model: Model }> {
+  async function complete(...[chosen, messages, input, of]: Parameters<Complete>): Promise<Completion> {
     const origin = of.origin ?? originOfApp(of.lane);
     const reserved = { prompt: promptTokensMax(messages, input.tools), completion: input.tokens };
     const costs = chosen.models.flatMap(({ prices }) => (prices ? [costOf(prices, reserved)] : []));
@@ -96,10 +104,10 @@ export function createCompletion(deps: CompleteDeps) {
     of: GenerationContext,
     origin: CallOrigin,
     used: Used,
-  ): Promise<{ completed: Completed; model: Model }> {
+  ): Promise<Completion> {
     const seeing = models.filter((model) => takesAttachments(model, messages));
     if (seeing.length === 0)
-      throw new LlmError('llm_failed', 'The language model takes no such pictures or files.', noUsage);
+      throw new LlmError('llm_failed', 'The language model does not accept pictures or files of these types.', noUsage);
     const fitting = seeing.filter((model) => fitsContext(model, messages, input));
     if (fitting.length === 0)
       throw new LlmError('llm_failed', 'The messages do not fit the context of the language model.', noUsage);
@@ -165,12 +173,7 @@ async function callOne(
     text += part;
     of.onText?.(part);
   };
-  const attributes = {
-    ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': providerNames[model.provider] },
-    ...{ 'gen_ai.request.model': model.model, 'gen_ai.request.max_tokens': tokens, 'gen_ai.request.stream': true },
-    ...(input.temperature === undefined ? {} : { 'gen_ai.request.temperature': input.temperature }),
-    ...(input.topP === undefined ? {} : { 'gen_ai.request.top_p': input.topP }),
-  };
+  const attributes = attributesOf(model, { ...input, tokens });
   return trace(`chat ${model.model}`, { kind: 'client', attributes }, async () => {
     try {
       const completed = await request(deps.registry, attempt, { ...input, tokens }, of.signal, { onText, onToolCall });
@@ -188,6 +191,16 @@ async function callOne(
         : error;
     }
   });
+}
+
+/** The attributes of a call's span. */
+function attributesOf(model: Model, { tokens, temperature, topP }: GenerationInput) {
+  return {
+    ...{ 'gen_ai.operation.name': 'chat', 'gen_ai.provider.name': providerNames[model.provider] },
+    ...{ 'gen_ai.request.model': model.model, 'gen_ai.request.max_tokens': tokens, 'gen_ai.request.stream': true },
+    ...(temperature === undefined ? {} : { 'gen_ai.request.temperature': temperature }),
+    ...(topP === undefined ? {} : { 'gen_ai.request.top_p': topP }),
+  };
 }
 
 /** Sends the request, with the time limit that the model has for its first text. */

@@ -45,9 +45,8 @@ export type AliasRow = {
 };
 
 export async function findAliasByName(db: Db, scope: Scope, name: string): Promise<AliasRow | undefined> {
-  const [row] = await db<AliasRow[]>`
-    select a.* from model_aliases a where ${inScope(db, scope, 'a')} and a.name = ${name}`;
-  return row;
+  return db<AliasRow[]>`
+    select a.* from model_aliases a where ${inScope(db, scope, 'a')} and a.name = ${name}`.first();
 }
 
 export async function listModelsByName(db: Db, scope: Scope, names: readonly string[]): Promise<ModelRow[]> {

@@ -8,16 +8,16 @@ import type { Logger } from '../lib/log.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { type BudgetDeps, createBudgets } from './budgets.ts';
-import { type CompleteDeps, createCompletion } from './complete.ts';
+import { type Complete, type CompleteDeps, createCompletion } from './complete.ts';
 import type { GenerationContext, GenerationInput } from './generation.ts';
 import { readJsonOutput } from './json-output.ts';
 import type { ModelSlots } from './model-slots.ts';
-import { type OperatorModelSettings, readOperatorModels } from './operator-models.ts';
+import { type OperatorModelSettings, type OperatorModels, readOperatorModels } from './operator-models.ts';
 import { originOfApp } from './origin.ts';
 import { type Chosen, createRegistry } from './registry.ts';
 import type { Settlements } from './settlements.ts';
-import { createTrial } from './trial.ts';
-import { createNamedModels } from './vectors.ts';
+import { createTrial, type TryModel } from './trial.ts';
+import { createNamedModels, type NamedModels } from './vectors.ts';
 
 export type { GenerationContext, GenerationInput, TokenBudget } from './generation.ts';
 
@@ -76,12 +76,27 @@ type LlmDeps = Pick<CompleteDeps, 'observe'> &
     checkSchema(lane: string, schema: unknown, value: unknown): Promise<{ path: string; message: string }[]>;
   };
 
-type Generating = Pick<LlmDeps, 'checkSchema' | 'log'> & { complete: ReturnType<typeof createCompletion> };
-
-export type Llm = ReturnType<typeof createLlm>;
+type Generating = Pick<LlmDeps, 'checkSchema' | 'log'> & { complete: Complete };
 
 /** Language models: those of the operator, shared by all apps, and those that apps bring. */
-export function createLlm({ db, secrets, clock, config, log, slots, resolve, allow, checkSchema, ...deps }: LlmDeps) {
+export type Llm = Pick<NamedModels, 'openEmbedder' | 'openReranker'> & {
+  operator: OperatorModels;
+  /** 422 on `model` if the name is unknown or has no key; 501 if it names none and none is configured. */
+  requireUsable(scope: Scope, name: string | undefined): Promise<void>;
+  /** Tries a model with one small call. */
+  tryModel: TryModel;
+  /** The smallest context of the models that the name stands for; undefined if none is known. */
+  contextTokens(scope: Scope, name: string | undefined): Promise<number | undefined>;
+  /** The same of the models that judge. */
+  contextTokensOfJudge(): number | undefined;
+  /** As `generate`, with the model that the operator chose to judge answers. */
+  judge(input: GenerationInput, of: GenerationContext): Promise<Generated>;
+  /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
+  generate(input: GenerationInput, of: GenerationContext): Promise<Generated>;
+};
+
+export function createLlm(deps: LlmDeps): Llm {
+  const { db, secrets, clock, config, log, slots, resolve, allow, checkSchema } = deps;
   const operator = readOperatorModels(config);
   const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
   const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
@@ -97,37 +112,24 @@ export function createLlm({ db, secrets, clock, config, log, slots, resolve, all
   return {
     operator,
 
-    /** 422 on `model` if the name is unknown or has no key; 501 if it names none and none is configured. */
-    async requireUsable(scope: Scope, name: string | undefined): Promise<void> {
+    async requireUsable(scope, name) {
       await registry.choose(scope, name);
     },
 
-    /** The embedder that a source names. Throws 422 on `embedder`. */
     openEmbedder: named.openEmbedder,
-
-    /** The reranker that a search names. Throws 422 on `rerank_model`. */
     openReranker: named.openReranker,
-
-    /** Tries a model with one small call. */
     tryModel: createTrial({ db, registry, complete, named }),
 
-    /** The smallest context of the models that the name stands for; undefined if none is known. */
-    async contextTokens(scope: Scope, name: string | undefined): Promise<number | undefined> {
-      return contextTokensOf(await registry.choose(scope, name));
-    },
+    contextTokens: async (scope, name) => contextTokensOf(await registry.choose(scope, name)),
+    contextTokensOfJudge: () => contextTokensOf(registry.chooseJudge()),
 
-    /** The same of the models that judge. */
-    contextTokensOfJudge: (): number | undefined => contextTokensOf(registry.chooseJudge()),
-
-    /** As `generate`, with the model that the operator chose to judge answers. */
-    async judge(input: GenerationInput, of: GenerationContext): Promise<Generated> {
+    async judge(input, of) {
       const asked = { ...input, model: operator.judge };
       const chosen = registry.chooseJudge();
       return slots.run(of.lane, chosen, () => generateWith(generating, chosen, asked, of), of.signal);
     },
 
-    /** Throws GenerationError, AppError, or the signal's reason if the signal is aborted. */
-    async generate(input: GenerationInput, of: GenerationContext): Promise<Generated> {
+    async generate(input, of) {
       const chosen = await registry.choose(of.origin ?? originOfApp(of.lane), input.model);
       return slots.run(of.lane, chosen, () => generateWith(generating, chosen, input, of), of.signal);
     },

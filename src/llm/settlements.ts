@@ -16,13 +16,20 @@ const lastMs = 1_000;
 
 type Waiting = { run(): Promise<void>; tries: number };
 
-export type Settlements = ReturnType<typeof createSettlements>;
+export type Settlements = {
+  /** Runs the work in a transaction that is committed once, even if the response to its commit is lost. */
+  settle(work: (tx: Db) => Promise<void>): Promise<void>;
+  /** Runs a statement that may take effect twice. */
+  write(statement: () => Promise<void>): Promise<void>;
+  /** Makes a last attempt before the process stops, within a second. What fails stays reserved. */
+  close(): Promise<void>;
+};
 
 /**
  * Replaces reservations by what was used, also if the database does not respond at that moment: the work is then repeated
  * in the background, and the call does not fail (docs/decisions/0811).
  */
-export function createSettlements({ db, log }: { db: Database; log: Logger }) {
+export function createSettlements({ db, log }: { db: Database; log: Logger }): Settlements {
   let waiting: Waiting[] = [];
   let pause = pauseMs.first;
   let timer: NodeJS.Timeout | undefined;
@@ -70,8 +77,7 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }) {
   }
 
   return {
-    /** Runs the work in a transaction that is committed once, even if the response to its commit is lost. */
-    settle(work: (tx: Db) => Promise<void>): Promise<void> {
+    settle(work) {
       let transaction: string | undefined;
       return attempt(async () => {
         if (transaction !== undefined && (await isCommitted(db, transaction))) return;
@@ -83,11 +89,9 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }) {
       });
     },
 
-    /** Runs a statement that may take effect twice. */
-    write: (statement: () => Promise<void>): Promise<void> => attempt(statement),
+    write: attempt,
 
-    /** Makes a last attempt before the process stops, within a second. What fails stays reserved. */
-    async close(): Promise<void> {
+    async close() {
       clearTimeout(timer);
       const lastAttempt = repeating.then(() => (waiting.length > 0 ? repeat() : undefined));
       await Promise.race([lastAttempt, wait(lastMs, undefined, { ref: false })]);

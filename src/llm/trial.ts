@@ -3,10 +3,10 @@ import { ModelFailure } from '../content/models/service.ts';
 import type { Database, Db } from '../db/database.ts';
 import { AppError } from '../lib/errors.ts';
 import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
-import type { createCompletion } from './complete.ts';
+import type { Complete } from './complete.ts';
 import type { CallOrigin } from './origin.ts';
 import type { Registry } from './registry.ts';
-import type { createNamedModels } from './vectors.ts';
+import type { NamedModels } from './vectors.ts';
 
 const problems = ['no_key', 'key_refused', 'not_found', 'unreachable', 'timeout', 'failed'] as const;
 export const trialProblems: readonly (typeof problems)[number][] = problems;
@@ -20,18 +20,20 @@ export type Trial = {
   firstTokenMs?: number;
 };
 
+export type TryModel = (origin: CallOrigin, name: string) => Promise<Trial>;
+
 type TrialDeps = {
   db: Database;
   registry: Registry;
-  complete: ReturnType<typeof createCompletion>;
-  named: ReturnType<typeof createNamedModels>;
+  complete: Complete;
+  named: NamedModels;
 };
 
 const trialMsMax = 20_000;
 const trialTokens = 16;
 
 /** Tries a model with one small call, which has a record and counts towards budgets. Throws 429 if they refuse it. */
-export function createTrial({ db, registry, complete, named }: TrialDeps) {
+export function createTrial({ db, registry, complete, named }: TrialDeps): TryModel {
   async function call(origin: CallOrigin, name: string, signal: AbortSignal, onText: () => void): Promise<void> {
     const { models } = await registry.choose(origin, name, { kind: 'any' });
     switch (models[0]?.kind) {
@@ -56,7 +58,7 @@ export function createTrial({ db, registry, complete, named }: TrialDeps) {
     }
   }
 
-  return async function tryModel(origin: CallOrigin, name: string): Promise<Trial> {
+  return async (origin, name) => {
     const signal = AbortSignal.timeout(trialMsMax);
     const began = performance.now();
     let firstTokenMs: number | undefined;

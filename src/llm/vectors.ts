@@ -21,17 +21,25 @@ type Accounting = { registry: Registry; slots: ModelSlots; account: ReturnType<t
 /** An embedder that a source names. `model` is the space of its vectors. */
 type NamedEmbedder = SharedEmbedder & { prices: Prices | undefined };
 
+export type NamedModels = {
+  /**
+   * The embedder that the name stands for. Throws 422 on `embedder` if there is none that can be used. Its model is
+   * looked up again for each request, because its key may be removed meanwhile.
+   */
+  openEmbedder(scope: Scope, name: string, of: EmbedContext): Promise<NamedEmbedder>;
+  /** The reranker that the name stands for. Throws 422 on `rerank_model` if there is none that can be used. */
+  openReranker(scope: Scope, name: string, origin: CallOrigin): Promise<Reranker>;
+  /** Scores one passage. Throws ModelFailure. */
+  tryReranker(scope: Scope, name: string, origin: CallOrigin, signal: AbortSignal): Promise<void>;
+};
+
 /** Opens models for embeddings and for reranking, whose calls have records, budgets and spans like those of other models. */
-export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rerankMs: number }) {
+export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rerankMs: number }): NamedModels {
   const { registry, slots } = deps;
   const accounting: Accounting = { registry, slots, account: createAccount(deps) };
 
   return {
-    /**
-     * The embedder that the name stands for. Throws 422 on `embedder` if there is none that can be used. Its model is
-     * looked up again for each request, because its key may be removed meanwhile.
-     */
-    async openEmbedder(scope: Scope, name: string, of: EmbedContext): Promise<NamedEmbedder> {
+    async openEmbedder(scope, name, of) {
       const { models } = await registry.chooseEmbedder(scope, name, 'embedder');
       const [first] = models;
       if (first === undefined) throw new Error('A choice has a model.');
@@ -55,8 +63,7 @@ export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rera
       };
     },
 
-    /** The reranker that the name stands for. Throws 422 on `rerank_model` if there is none that can be used. */
-    async openReranker(scope: Scope, name: string, origin: CallOrigin): Promise<Reranker> {
+    async openReranker(scope, name, origin) {
       const chosen = await registry.choose(scope, name, { kind: 'rerank', field: 'rerank_model' });
       return {
         rerank: (lane, query, texts) =>
@@ -66,8 +73,7 @@ export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rera
       };
     },
 
-    /** Scores one passage. Throws ModelFailure. */
-    async tryReranker(scope: Scope, name: string, origin: CallOrigin, signal: AbortSignal): Promise<void> {
+    async tryReranker(scope, name, origin, signal) {
       const chosen = await registry.choose(scope, name, { kind: 'rerank' });
       await rerank(accounting, chosen, origin.appId, 'A question?', ['A short sentence.'], origin, signal);
     },

@@ -41,44 +41,7 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
     idempotency: 'forwarded',
     audit: 'none',
   } as const;
-  const handle = async ({ caller, request, reply }: McpCall) => {
-    requireOwnOrigin(deps, request.headers.origin);
-    requireFewMessages(request.body);
-    const app = appOf(request);
-    // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
-    const { countWaits, handleMcpRequest } = await import('./server.ts');
-    const waits = countWaits(request.body);
-    if (waits > 0) deps.waits.takeUntilClosed(reply.raw, app, waits);
-    const long = await shareLongArguments(request.body, app);
-    const gone = new AbortController();
-    const patience = new AbortController();
-    waiting.add(patience);
-    whenClosed(reply.raw, () => {
-      long.end();
-      waiting.delete(patience);
-      patience.abort();
-      gone.abort();
-    });
-    const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
-      api: createApiClient(deps.fastify, request),
-      baseUrl: deps.baseUrl(),
-      mayUse(operation) {
-        const route = api.routes.find((each) => each.operationId === operation);
-        return route !== undefined && allowsCaller(route, caller);
-      },
-      readFile: (file, start, end) => deps.readFile(caller, file, start, end),
-      signal: patience.signal,
-      onError: (error) => request.log.error({ err: error }, 'A tool failed'),
-      onRefusal: (error) => request.log.debug({ err: error }, 'MCP request refused'),
-    });
-    // Only the server knows whether the connection stays open.
-    response.headers.delete('connection');
-    reply.code(response.status).headers(Object.fromEntries(response.headers));
-    if (response.body === null) return reply.send('');
-    if (!response.headers.get('content-type')?.startsWith('text/event-stream'))
-      return reply.send(await response.text());
-    return reply.send(Readable.fromWeb(response.body as ReadableStream));
-  };
+  const handle = (call: McpCall) => handleCall(api, deps, waiting, call);
   api.app(everyCaller, {
     ...common,
     path: '/mcp',
@@ -108,6 +71,44 @@ export function registerMcpRoutes(api: Api, deps: McpDeps): { stopWaiting(): voi
 }
 
 type McpCall = { caller: Caller; request: FastifyRequest; reply: FastifyReply };
+
+async function handleCall(api: Api, deps: McpDeps, waiting: Set<AbortController>, { caller, request, reply }: McpCall) {
+  requireOwnOrigin(deps, request.headers.origin);
+  requireFewMessages(request.body);
+  const app = appOf(request);
+  // Loaded on first use: the protocol's library costs 36 MiB and a sixth of a second.
+  const { countWaits, handleMcpRequest } = await import('./server.ts');
+  const waits = countWaits(request.body);
+  if (waits > 0) deps.waits.takeUntilClosed(reply.raw, app, waits);
+  const long = await shareLongArguments(request.body, app);
+  const gone = new AbortController();
+  const patience = new AbortController();
+  waiting.add(patience);
+  whenClosed(reply.raw, () => {
+    long.end();
+    waiting.delete(patience);
+    patience.abort();
+    gone.abort();
+  });
+  const response = await handleMcpRequest(webRequest(deps, request, gone.signal), request.body, {
+    api: createApiClient(deps.fastify, request),
+    baseUrl: deps.baseUrl(),
+    mayUse(operation) {
+      const route = api.routes.find((each) => each.operationId === operation);
+      return route !== undefined && allowsCaller(route, caller);
+    },
+    readFile: (file, start, end) => deps.readFile(caller, file, start, end),
+    signal: patience.signal,
+    onError: (error) => request.log.error({ err: error }, 'A tool failed'),
+    onRefusal: (error) => request.log.debug({ err: error }, 'MCP request refused'),
+  });
+  // Only the server knows whether the connection stays open.
+  response.headers.delete('connection');
+  reply.code(response.status).headers(Object.fromEntries(response.headers));
+  if (response.body === null) return reply.send('');
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return reply.send(await response.text());
+  return reply.send(Readable.fromWeb(response.body as ReadableStream));
+}
 
 /** The WWW-Authenticate header, which names the metadata of the endpoint (RFC 9728). */
 function challengeOf(baseUrl: string, { params, headers }: FastifyRequest): string {

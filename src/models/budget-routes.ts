@@ -19,6 +19,11 @@ const csvRowsMax = 10_000;
 
 /** Budgets for language models, and what calls used. */
 export function registerBudgetRoutes(api: Api, { budgets }: { budgets: BudgetService }): void {
+  registerBudgets(api, budgets);
+  registerUsage(api, budgets);
+}
+
+function registerBudgets(api: Api, budgets: BudgetService): void {
   registerResource(api, {
     path: '/model_budgets',
     param: 'model_budget',
@@ -61,6 +66,9 @@ export function registerBudgetRoutes(api: Api, { budgets }: { budgets: BudgetSer
       );
     },
   });
+}
+
+function registerUsage(api: Api, budgets: BudgetService): void {
   api.provisioning(operators, {
     method: 'GET',
     path: '/usage/models',

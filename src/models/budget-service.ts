@@ -27,13 +27,7 @@ export function createBudgetService({ db, clock }: { db: Database; clock: Clock 
     get,
 
     async create(caller: Caller, input: BudgetCreate): Promise<BudgetRow> {
-      const limits = {
-        tokens: input.tokens ?? null,
-        cost: input.cost ?? null,
-        softTokens: input.soft_tokens ?? null,
-        softCost: input.soft_cost ?? null,
-      };
-      requireLimit(limits);
+      const limits = readLimits(input, noLimits);
       const { subject, period } = input;
       if ((subject === 'app' || subject === 'sandbox') && caller.sandboxId !== production)
         throw invalidField('subject', 'can be app or sandbox only in production');
@@ -56,14 +50,7 @@ export function createBudgetService({ db, clock }: { db: Database; clock: Clock 
     async update(caller: Caller, id: string, change: BudgetUpdate): Promise<BudgetRow> {
       return db.begin(async (tx) => {
         const row = found(await store.lockBudget(tx, caller, pathId('modelBudget', id)));
-        const limits = {
-          tokens: change.tokens === undefined ? row.tokens : change.tokens,
-          cost: change.cost === undefined ? row.cost : change.cost,
-          softTokens: change.soft_tokens === undefined ? row.softTokens : change.soft_tokens,
-          softCost: change.soft_cost === undefined ? row.softCost : change.soft_cost,
-        };
-        requireLimit(limits);
-        return store.updateBudget(tx, row, limits, clock.now());
+        return store.updateBudget(tx, row, readLimits(change, row), clock.now());
       });
     },
 
@@ -97,7 +84,17 @@ function readSubject({ subject, subject_id: id }: BudgetCreate): string | null {
   return fieldId(subjectIdKind(subject), 'subject_id', id);
 }
 
-function requireLimit(limits: store.BudgetLimits): void {
+const noLimits: store.BudgetLimits = { tokens: null, cost: null, softTokens: null, softCost: null };
+
+/** The limits after a change: null removes one, and at least one must be left. */
+function readLimits(change: BudgetUpdate, present: store.BudgetLimits): store.BudgetLimits {
+  const limits = {
+    tokens: change.tokens === undefined ? present.tokens : change.tokens,
+    cost: change.cost === undefined ? present.cost : change.cost,
+    softTokens: change.soft_tokens === undefined ? present.softTokens : change.soft_tokens,
+    softCost: change.soft_cost === undefined ? present.softCost : change.soft_cost,
+  };
   if (Object.values(limits).every((limit) => limit === null))
     throw invalidField('tokens', 'set at least one of tokens, cost, soft_tokens and soft_cost');
+  return limits;
 }

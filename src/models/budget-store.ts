@@ -1,4 +1,5 @@
 import { type Db, production } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { BudgetRow } from '../llm/budget-store.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -10,13 +11,12 @@ type NewBudget = BudgetLimits & Pick<BudgetRow, 'id' | 'subject' | 'subjectId' |
 
 export async function insertBudget(db: Db, { appId, sandboxId }: Scope, budget: NewBudget): Promise<BudgetRow> {
   const { id, subject, subjectId, period, tokens, cost, softTokens, softCost, now } = budget;
-  const [row] = await db<[BudgetRow]>`
+  return db<[BudgetRow]>`
     insert into model_budgets (app_id, sandbox_id, id, subject, subject_id, period, tokens, cost, soft_tokens, soft_cost,
       created_at, updated_at)
     values (${appId}, ${sandboxId}, ${id}, ${subject}, ${subjectId}, ${period}, ${tokens}, ${cost}, ${softTokens},
       ${softCost}, ${now}, ${now})
-    returning *`;
-  return row;
+    returning *`.first();
 }
 
 export async function countBudgets(db: Db, scope: Scope): Promise<number> {
@@ -27,9 +27,8 @@ export async function countBudgets(db: Db, scope: Scope): Promise<number> {
 }
 
 export async function findBudget(db: Db, scope: Scope, id: string): Promise<BudgetRow | undefined> {
-  const [row] = await db<BudgetRow[]>`
-    select b.* from model_budgets b where ${inScope(db, scope, 'b')} and b.id = ${id}`;
-  return row;
+  return db<BudgetRow[]>`
+    select b.* from model_budgets b where ${inScope(db, scope, 'b')} and b.id = ${id}`.first();
 }
 
 export async function listBudgets(db: Db, scope: Scope, page: PageRequest): Promise<[BudgetRow[], number]> {
@@ -40,9 +39,8 @@ export async function listBudgets(db: Db, scope: Scope, page: PageRequest): Prom
 }
 
 export async function lockBudget(tx: Db, scope: Scope, id: string): Promise<BudgetRow | undefined> {
-  const [row] = await tx<BudgetRow[]>`
-    select b.* from model_budgets b where ${inScope(tx, scope, 'b')} and b.id = ${id} for update`;
-  return row;
+  return tx<BudgetRow[]>`
+    select b.* from model_budgets b where ${inScope(tx, scope, 'b')} and b.id = ${id} for update`.first();
 }
 
 /** Sets the limits. Events about them are emitted again. */
@@ -58,8 +56,7 @@ export async function updateBudget(tx: Db, row: BudgetRow, limits: BudgetLimits,
 }
 
 export async function deleteBudget(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from model_budgets b where ${inScope(db, scope, 'b')} and b.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from model_budgets b where ${inScope(db, scope, 'b')} and b.id = ${id}`.any();
 }
 
 export type BudgetUseRow = { subjectId: string; tokens: number; cost: number };
@@ -72,22 +69,23 @@ export async function listUses(
   page: PageRequest,
 ): Promise<[BudgetUseRow[], number]> {
   const of = db`app_id = ${appId} and budget_id = ${id} and period_start = ${periodStart}::date`;
-  const rows = await db<BudgetUseRow[]>`
-    select subject_id, tokens, cost from model_budget_uses where ${of}
-    order by tokens desc, subject_id limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from model_budget_uses where ${of}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<BudgetUseRow[]>`
+      select subject_id, tokens, cost from model_budget_uses where ${of}
+      order by tokens desc, subject_id limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from model_budget_uses where ${of}`,
+  );
 }
 
 /** Deletes counts that no call can add to. Returns how many. */
 export async function deleteOldUses(db: Db, now: Date, count: number): Promise<number> {
-  const gone = await db`
+  const { count: deleted } = await db`
     delete from model_budget_uses where (app_id, budget_id, subject_id, period_start) in (
       select u.app_id, u.budget_id, u.subject_id, u.period_start from model_budget_uses u
       join model_budgets b on b.app_id = u.app_id and b.id = u.budget_id
       where u.updated_at < ${now}::timestamptz - interval '62 days' and (b.period <> 'total' or b.subject = 'run')
       limit ${count} for update of u skip locked)`;
-  return gone.count;
+  return deleted;
 }
 
 const groupColumns: Record<UsageDimension, string> = {
@@ -127,8 +125,8 @@ export async function listUsage(
       and c.created_at >= ${since ?? '-infinity'}::timestamptz and c.created_at < ${until ?? 'infinity'}::timestamptz
     group by 1`;
   const order = by === 'day' ? db`"group" desc` : db`prompt_tokens + completion_tokens desc, "group"`;
-  const rows = await db<UsageRow[]>`
-    select * from (${grouped}) g order by ${order} limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from (${grouped}) g`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<UsageRow[]>`select * from (${grouped}) g order by ${order} limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from (${grouped}) g`,
+  );
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Provider } from '../llm/operator-models.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -65,17 +66,16 @@ export async function listCalls(
   filter: StoredFilter,
   page: PageRequest,
 ): Promise<[CallRow[], number]> {
-  const rows = await db<CallRow[]>`
-    select c.*, null as prompt, null as output from model_calls c where ${matches(db, scope, filter)}
-    order by c.created_at desc, c.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from model_calls c where ${matches(db, scope, filter)}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<CallRow[]>`
+      select c.*, null as prompt, null as output from model_calls c where ${matches(db, scope, filter)}
+      order by c.created_at desc, c.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from model_calls c where ${matches(db, scope, filter)}`,
+  );
 }
 
 export async function findCall(db: Db, scope: Scope, id: string): Promise<CallRow | undefined> {
-  const [row] = await db<CallRow[]>`select c.* from model_calls c where ${inScope(db, scope, 'c')} and c.id = ${id}`;
-  return row;
+  return db<CallRow[]>`select c.* from model_calls c where ${inScope(db, scope, 'c')} and c.id = ${id}`.first();
 }
 
 /** Marks calls whose process was killed. What they reserved counts as used. */
@@ -88,9 +88,9 @@ export async function abandonCalls(db: Db, before: Date): Promise<void> {
 
 /** Deletes the oldest records. Returns how many. */
 export async function deleteOldCalls(db: Db, before: Date, count: number): Promise<number> {
-  const gone = await db`
+  const { count: deleted } = await db`
     delete from model_calls where (app_id, id) in (
       select app_id, id from model_calls where created_at < ${before} order by created_at limit ${count}
       for update skip locked)`;
-  return gone.count;
+  return deleted;
 }

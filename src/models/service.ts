@@ -56,20 +56,8 @@ export function createModelService(deps: ModelDeps) {
         await requireRoom(tx, caller, room, () => store.countModels(tx, caller));
         await requireFreeName(tx, caller, input.name);
         return store.insertModel(tx, caller, {
-          ...{ id: newUuid(), now: clock.now(), name: input.name, provider: input.provider, model: input.model, url },
-          key: input.key === undefined ? null : wrapKey(secrets, input.key, url),
-          needsKey: input.key !== undefined || requiresKey(input.provider),
-          contextTokens: input.context_tokens ?? null,
-          outputTokens: input.output_tokens ?? null,
-          timeoutSeconds: input.timeout_seconds ?? null,
-          ...{ kind: input.kind ?? null, dimensions: input.dimensions ?? null, batchTexts: input.batch_texts ?? null },
-          ...{ queryPrefix: input.query_prefix ?? null, passagePrefix: input.passage_prefix ?? null },
-          queryInputType: input.query_input_type ?? null,
-          passageInputType: input.passage_input_type ?? null,
-          fusionWeight: input.fusion_weight ?? null,
-          modalities: input.modalities ?? ['text'],
-          inputPrice: input.prices?.input ?? null,
-          outputPrice: input.prices?.output ?? null,
+          ...{ id: newUuid(), now: clock.now() },
+          ...created(secrets, input, url),
         });
       });
     },
@@ -121,6 +109,25 @@ export function createModelService(deps: ModelDeps) {
 function requireKind(model: Parameters<typeof findKindProblem>[0]): void {
   const wrong = findKindProblem(model);
   if (wrong !== undefined) throw invalidField(wrong.field, wrong.problem);
+}
+
+function created(secrets: Secrets, input: ModelCreate, url: string): store.ModelValues {
+  return {
+    ...{ name: input.name, provider: input.provider, model: input.model, url },
+    key: input.key === undefined ? null : wrapKey(secrets, input.key, url),
+    needsKey: input.key !== undefined || requiresKey(input.provider),
+    contextTokens: input.context_tokens ?? null,
+    outputTokens: input.output_tokens ?? null,
+    timeoutSeconds: input.timeout_seconds ?? null,
+    ...{ kind: input.kind ?? null, dimensions: input.dimensions ?? null, batchTexts: input.batch_texts ?? null },
+    ...{ queryPrefix: input.query_prefix ?? null, passagePrefix: input.passage_prefix ?? null },
+    queryInputType: input.query_input_type ?? null,
+    passageInputType: input.passage_input_type ?? null,
+    fusionWeight: input.fusion_weight ?? null,
+    modalities: input.modalities ?? ['text'],
+    inputPrice: input.prices?.input ?? null,
+    outputPrice: input.prices?.output ?? null,
+  };
 }
 
 function changed(secrets: Secrets, row: ModelRow, change: ModelUpdate): store.ModelValues {

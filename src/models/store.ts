@@ -12,7 +12,7 @@ export async function insertModel(
   { appId, sandboxId }: Scope,
   { id, now, ...model }: ModelValues & { id: string; now: Date },
 ): Promise<ModelRow> {
-  const [row] = await db<[ModelRow]>`
+  return db<[ModelRow]>`
     insert into models (app_id, sandbox_id, id, name, provider, model, url, key, needs_key, context_tokens,
       output_tokens, timeout_seconds, modalities, input_price, output_price, created_at, updated_at, kind,
       dimensions, batch_texts, query_prefix, passage_prefix, query_input_type, passage_input_type, fusion_weight)
@@ -21,8 +21,7 @@ export async function insertModel(
       ${model.inputPrice}, ${model.outputPrice}, ${now}, ${now}, ${model.kind}, ${model.dimensions}, ${model.batchTexts},
       ${model.queryPrefix}, ${model.passagePrefix}, ${model.queryInputType}, ${model.passageInputType},
       ${model.fusionWeight})
-    returning *`;
-  return row;
+    returning *`.first();
 }
 
 export async function countModels(db: Db, scope: Scope): Promise<number> {
@@ -33,14 +32,12 @@ export async function countModels(db: Db, scope: Scope): Promise<number> {
 }
 
 export async function findModel(db: Db, scope: Scope, id: string): Promise<ModelRow | undefined> {
-  const [row] = await db<ModelRow[]>`select m.* from models m where ${inScope(db, scope, 'm')} and m.id = ${id}`;
-  return row;
+  return db<ModelRow[]>`select m.* from models m where ${inScope(db, scope, 'm')} and m.id = ${id}`.first();
 }
 
 export async function lockModel(tx: Db, scope: Scope, id: string): Promise<ModelRow | undefined> {
-  const [row] = await tx<ModelRow[]>`
-    select m.* from models m where ${inScope(tx, scope, 'm')} and m.id = ${id} for update`;
-  return row;
+  return tx<ModelRow[]>`
+    select m.* from models m where ${inScope(tx, scope, 'm')} and m.id = ${id} for update`.first();
 }
 
 export async function listModels(db: Db, scope: Scope, page: PageRequest): Promise<[ModelRow[], number]> {
@@ -51,7 +48,7 @@ export async function listModels(db: Db, scope: Scope, page: PageRequest): Promi
 }
 
 export async function updateModel(tx: Db, row: ModelRow, values: ModelValues, now: Date): Promise<ModelRow> {
-  const [updated] = await tx<[ModelRow]>`
+  return tx<[ModelRow]>`
     update models set name = ${values.name}, model = ${values.model}, url = ${values.url}, key = ${values.key},
       needs_key = ${values.needsKey}, context_tokens = ${values.contextTokens}, output_tokens = ${values.outputTokens},
       timeout_seconds = ${values.timeoutSeconds}, dimensions = ${values.dimensions},
@@ -59,13 +56,11 @@ export async function updateModel(tx: Db, row: ModelRow, values: ModelValues, no
       passage_prefix = ${values.passagePrefix}, query_input_type = ${values.queryInputType},
       passage_input_type = ${values.passageInputType}, fusion_weight = ${values.fusionWeight}, modalities = ${values.modalities},
       input_price = ${values.inputPrice}, output_price = ${values.outputPrice}, updated_at = ${now}
-    where app_id = ${row.appId} and id = ${row.id} returning *`;
-  return updated;
+    where app_id = ${row.appId} and id = ${row.id} returning *`.first();
 }
 
 export async function deleteModel(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from models m where ${inScope(db, scope, 'm')} and m.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from models m where ${inScope(db, scope, 'm')} and m.id = ${id}`.any();
 }
 
 export async function insertAlias(
@@ -73,10 +68,9 @@ export async function insertAlias(
   { appId, sandboxId }: Scope,
   { id, name, models, now }: { id: string; name: string; models: string[]; now: Date },
 ): Promise<AliasRow> {
-  const [row] = await db<[AliasRow]>`
+  return db<[AliasRow]>`
     insert into model_aliases (app_id, sandbox_id, id, name, models, created_at, updated_at)
-    values (${appId}, ${sandboxId}, ${id}, ${name}, ${models}, ${now}, ${now}) returning *`;
-  return row;
+    values (${appId}, ${sandboxId}, ${id}, ${name}, ${models}, ${now}, ${now}) returning *`.first();
 }
 
 export async function countAliases(db: Db, scope: Scope): Promise<number> {
@@ -87,8 +81,7 @@ export async function countAliases(db: Db, scope: Scope): Promise<number> {
 }
 
 export async function findAlias(db: Db, scope: Scope, id: string): Promise<AliasRow | undefined> {
-  const [row] = await db<AliasRow[]>`select a.* from model_aliases a where ${inScope(db, scope, 'a')} and a.id = ${id}`;
-  return row;
+  return db<AliasRow[]>`select a.* from model_aliases a where ${inScope(db, scope, 'a')} and a.id = ${id}`.first();
 }
 
 export async function listAliases(db: Db, scope: Scope, page: PageRequest): Promise<[AliasRow[], number]> {
@@ -105,16 +98,14 @@ export async function updateAlias(
   change: { name?: string | undefined; models?: string[] | undefined },
   now: Date,
 ): Promise<AliasRow | undefined> {
-  const [row] = await db<AliasRow[]>`
+  return db<AliasRow[]>`
     update model_aliases a set name = coalesce(${change.name ?? null}, a.name),
       models = coalesce(${change.models ?? null}::text[], a.models), updated_at = ${now}
-    where ${inScope(db, scope, 'a')} and a.id = ${id} returning *`;
-  return row;
+    where ${inScope(db, scope, 'a')} and a.id = ${id} returning *`.first();
 }
 
 export async function deleteAlias(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from model_aliases a where ${inScope(db, scope, 'a')} and a.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from model_aliases a where ${inScope(db, scope, 'a')} and a.id = ${id}`.any();
 }
 
 /** The names in use in a space, each with what has it. */

@@ -29,80 +29,58 @@ type Snapshot = {
   waitSeconds: number;
 };
 
+type ReadSnapshot = () => Promise<Snapshot | undefined>;
+
 const keptMsDefault = 5_000;
 const statementTimeoutMs = 2_000;
 
 /** Registers the metrics of one database that show whether work is stuck. docs/metrics.md explains them. */
 export function registerMonitoring(deps: MonitoringDeps): void {
-  const { metrics, streams } = deps;
   const snapshot = cacheSnapshot(deps);
-  const groups = async (pick: (of: Snapshot) => store.Group[], value: (group: store.Group) => number) =>
-    pick((await snapshot()) ?? emptySnapshot).map((group) => ({
-      labels: { kind: group.kind, state: group.state },
-      value: value(group),
-    }));
-  const count = (group: store.Group) => group.count;
-  const age = (group: store.Group) => Math.max(0, group.oldestSeconds);
-  const one = (read: (of: Snapshot) => number) => async () => {
-    const now = await snapshot();
-    return now === undefined ? Number.NaN : read(now);
-  };
+  registerWorkMetrics(deps.metrics, snapshot);
+  registerDatabaseMetrics(deps.metrics, snapshot, deps.databasePoolSize);
+  registerStreamMetrics(deps.metrics, deps.streams);
+}
 
-  metrics.gauges('quarry_jobs', 'Background jobs by task and state', () => groups(({ jobs }) => jobs, count), 'first');
+function registerWorkMetrics(metrics: Metrics, snapshot: ReadSnapshot): void {
+  const jobs = groupsOf(snapshot, 'jobs');
+  metrics.gauges('quarry_jobs', 'Background jobs by task and state', jobs(count), 'first');
   metrics.gauges(
     'quarry_jobs_oldest_seconds',
     'Time for which the oldest of these jobs has been due or running',
-    () => groups(({ jobs }) => jobs, age),
+    jobs(age),
     'first',
   );
-  metrics.gauges(
-    'quarry_work',
-    'Work in progress for users, by kind and state',
-    () => groups(({ work }) => work, count),
-    'first',
-  );
-  metrics.gauges(
-    'quarry_work_oldest_seconds',
-    'Age of the oldest of these',
-    () => groups(({ work }) => work, age),
-    'first',
-  );
-  metrics.gauge(
-    'quarry_workers',
-    'Processes that run background jobs',
-    one(({ workers }) => workers),
-    'first',
-  );
-  metrics.gauge(
-    'quarry_job_lanes',
-    'Apps with background jobs that are due',
-    one(({ lanes }) => lanes.lanes),
-    'first',
-  );
-  metrics.gauge(
-    'quarry_job_lane_largest',
-    'Due background jobs of the app that has most',
-    one(({ lanes }) => lanes.largest),
-    'first',
-  );
+  const work = groupsOf(snapshot, 'work');
+  metrics.gauges('quarry_work', 'Work in progress for users, by kind and state', work(count), 'first');
+  metrics.gauges('quarry_work_oldest_seconds', 'Age of the oldest of these', work(age), 'first');
+  const workers = numberOf(snapshot, (now) => now.workers);
+  metrics.gauge('quarry_workers', 'Processes that run background jobs', workers, 'first');
+  const lanes = numberOf(snapshot, (now) => now.lanes.lanes);
+  metrics.gauge('quarry_job_lanes', 'Apps with background jobs that are due', lanes, 'first');
+  const largest = numberOf(snapshot, (now) => now.lanes.largest);
+  metrics.gauge('quarry_job_lane_largest', 'Due background jobs of the app that has most', largest, 'first');
+}
 
+function registerDatabaseMetrics(metrics: Metrics, snapshot: ReadSnapshot, poolSize: number): void {
+  const connections = groupsOf(snapshot, 'connections');
   metrics.gauges(
     'quarry_database_connections',
     'Connections to the database by user and state',
-    () => groups(({ connections }) => connections, count),
+    connections(count),
     'first',
   );
   metrics.gauges(
     'quarry_database_transaction_oldest_seconds',
     'Age of the oldest transaction of these',
-    () => groups(({ connections }) => connections, age),
+    connections(age),
     'first',
   );
-  metrics.gauge('quarry_database_pool_size', 'Size of the connection pool for requests', () => deps.databasePoolSize);
+  metrics.gauge('quarry_database_pool_size', 'Size of the connection pool for requests', () => poolSize);
   metrics.gauge(
     'quarry_database_wait_seconds',
     'Time that this scrape waited for a connection of the pool',
-    one(({ waitSeconds }) => waitSeconds),
+    numberOf(snapshot, (now) => now.waitSeconds),
     'max',
   );
   metrics.gauge(
@@ -111,7 +89,9 @@ export function registerMonitoring(deps: MonitoringDeps): void {
     async () => ((await snapshot()) === undefined ? 0 : 1),
     'min',
   );
+}
 
+function registerStreamMetrics(metrics: Metrics, streams: StreamHub): void {
   metrics.gauge('quarry_streams_open', 'Open event streams', () => streams.size);
   metrics.gauge('quarry_stream_topics', 'Resources shown by open event streams', () => streams.topicCount);
   metrics.gauge(
@@ -138,13 +118,28 @@ export function registerParserMetrics(metrics: Metrics, parser: ParserPool): voi
   );
 }
 
-const emptySnapshot: Snapshot = {
-  ...{ jobs: [], work: [], connections: [], workers: 0, waitSeconds: 0 },
-  lanes: { lanes: 0, largest: 0 },
-};
+const count = (group: store.Group) => group.count;
+const age = (group: store.Group) => Math.max(0, group.oldestSeconds);
+
+/** Reads one number of each group of a kind. No groups while the database does not respond. */
+function groupsOf(snapshot: ReadSnapshot, kind: 'jobs' | 'work' | 'connections') {
+  return (value: (group: store.Group) => number) => async () =>
+    ((await snapshot())?.[kind] ?? []).map((group) => ({
+      labels: { kind: group.kind, state: group.state },
+      value: value(group),
+    }));
+}
+
+/** Reads one number. NaN while the database does not respond. */
+function numberOf(snapshot: ReadSnapshot, read: (now: Snapshot) => number): () => Promise<number> {
+  return async () => {
+    const now = await snapshot();
+    return now === undefined ? Number.NaN : read(now);
+  };
+}
 
 /** Reads the database once for all metrics and for all scrapes within a few seconds. Undefined if the read fails. */
-function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): () => Promise<Snapshot | undefined> {
+function cacheSnapshot({ db, log, keptMs = keptMsDefault }: MonitoringDeps): ReadSnapshot {
   let kept: Promise<Snapshot | undefined> | undefined;
   let until = 0;
   return () => {

@@ -1,4 +1,5 @@
 import { type Db, production, type Transaction } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -27,14 +28,13 @@ export function countJobs(tx: Transaction): Promise<Group[]> {
 
 /** Counts the apps that have due jobs, and the due jobs of the one that has most. */
 export async function countLanes(tx: Transaction): Promise<Lanes> {
-  const [found] = await tx<[Lanes]>`
+  return tx<[Lanes]>`
     select count(*) as lanes, coalesce(max(jobs), 0) as largest
     from (
       select app_id, count(*) as jobs
       from (select app_id from jobs where locked_at is null and attempts < max_attempts and run_at <= now()
         limit ${jobsMax}) due
-      group by app_id) lanes`;
-  return found;
+      group by app_id) lanes`.first();
 }
 
 /** Counts work in progress on behalf of users. */
@@ -105,16 +105,16 @@ export async function listSetAsideJobs(
   scope: Scope,
   page: PageRequest,
 ): Promise<[rows: SetAsideJobRow[], total: number]> {
-  const rows = await db<SetAsideJobRow[]>`
-    select * from ${setAsideJobs(db, scope)} order by set_aside_at desc, id desc
-    limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from ${setAsideJobs(db, scope)}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<SetAsideJobRow[]>`
+      select * from ${setAsideJobs(db, scope)} order by set_aside_at desc, id desc
+      limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from ${setAsideJobs(db, scope)}`,
+  );
 }
 
 export async function findSetAsideJob(db: Db, scope: Scope, id: string): Promise<SetAsideJobRow | undefined> {
-  const [row] = await db<SetAsideJobRow[]>`select * from ${setAsideJobs(db, scope)} where id = ${id}::bigint`;
-  return row;
+  return db<SetAsideJobRow[]>`select * from ${setAsideJobs(db, scope)} where id = ${id}::bigint`.first();
 }
 
 /**

@@ -30,24 +30,22 @@ export async function insertGrant(
   db: Db,
   row: Omit<GrantRow, 'sandboxId' | 'refreshDigest'> & { epoch: number | undefined; issuerId: string | undefined },
 ): Promise<boolean> {
-  const inserted = await db`
+  return db`
     insert into assistant_grants (app_id, id, user_id, session_epoch, key_id, client_digest, client_name, client_url,
       redirect_uri, scopes, code_digest, code_challenge, created_at, used_at, expires_at, issuer_id)
     select app_id, ${row.id}::uuid, id, session_epoch, ${row.keyId}::uuid, ${row.clientDigest}::bytea, ${row.clientName},
       ${row.clientUrl}, ${row.redirectUri}, ${row.scopes}::text[], ${row.codeDigest}::bytea, ${row.codeChallenge},
       ${row.createdAt}::timestamptz, ${row.usedAt}::timestamptz, ${row.expiresAt}::timestamptz, ${row.issuerId ?? null}::uuid
     from users where app_id = ${row.appId} and id = ${row.userId}
-      and session_epoch = coalesce(${row.epoch ?? null}, session_epoch)`;
-  return inserted.count > 0;
+      and session_epoch = coalesce(${row.epoch ?? null}, session_epoch)`.any();
 }
 
 /** Locks and returns the grant, so that the second of two requests sees what the first did. */
 export async function lockGrant(db: Db, scope: Scope, id: string): Promise<GrantRow | undefined> {
-  const [row] = await db<GrantRow[]>`
+  return db<GrantRow[]>`
     select g.*, u.sandbox_id from assistant_grants g
       join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch
-    where ${inScope(db, scope, 'u')} and g.app_id = ${scope.appId} and g.id = ${id} for update of g`;
-  return row;
+    where ${inScope(db, scope, 'u')} and g.app_id = ${scope.appId} and g.id = ${id} for update of g`.first();
 }
 
 export async function renewGrant(
@@ -92,10 +90,9 @@ export async function listGrants(
 }
 
 export async function findGrant(db: Db, caller: Caller, id: string, now: Date): Promise<GrantRow | undefined> {
-  const [row] = await db<GrantRow[]>`
+  return db<GrantRow[]>`
     select g.*, u.sandbox_id from assistant_grants g ${sameUser(db)}
-    where ${connectedVisible(db, caller, now)} and g.id = ${id}`;
-  return row;
+    where ${connectedVisible(db, caller, now)} and g.id = ${id}`.first();
 }
 
 /** The user's grants that have not ended, with those whose code was not exchanged yet. */

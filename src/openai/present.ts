@@ -1,4 +1,4 @@
-import type { KeysetPage } from '../db/keyset.ts';
+import type { KeysetPage } from '../db/pages.ts';
 import type { FileRow } from '../files/store.ts';
 import type { Batch, Counts } from '../knowledge/attached-files/batches.ts';
 import type { Tallied } from '../knowledge/attached-files/service.ts';

@@ -1,4 +1,4 @@
-import type { Keyset } from '../db/keyset.ts';
+import type { Keyset } from '../db/pages.ts';
 import { AppError, invalidField } from '../lib/errors.ts';
 import { type IdKind, nativeId, parseId } from '../lib/ids.ts';
 import { limits } from '../lib/limits.ts';

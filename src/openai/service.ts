@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
-import type { Keyset } from '../db/keyset.ts';
+import type { Keyset } from '../db/pages.ts';
 import type { Tallied } from '../knowledge/attached-files/service.ts';
 import type { Knowledge } from '../knowledge/domain.ts';
 import { documents } from '../knowledge/kinds/documents.ts';

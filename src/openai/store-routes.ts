@@ -51,6 +51,7 @@ export function registerStoreRoutes(api: Api, { service }: { service: OpenAiServ
   });
 
   registerOneStore(api, service);
+  registerStoreSearch(api, service);
 }
 
 function registerOneStore(api: Api, service: OpenAiService): void {
@@ -100,7 +101,9 @@ function registerOneStore(api: Api, service: OpenAiService): void {
       return { id: storeId(source.id), object: 'vector_store.deleted' as const, deleted: true as const };
     },
   });
+}
 
+function registerStoreSearch(api: Api, service: OpenAiService): void {
   api.app(everyCaller, {
     ...common,
     method: 'POST',

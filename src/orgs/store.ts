@@ -4,6 +4,7 @@
  * orgs_logo_replaced and orgs_logo_removed delete the file of its logo.
  */
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope } from '../tenancy/caller.ts';
 import { orgVisible } from '../tenancy/visible.ts';
@@ -32,8 +33,7 @@ export async function insertOrg(db: Db, scope: Scope, org: { id: string; name: s
 }
 
 export async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRow | undefined> {
-  const [row] = await db<OrgRow[]>`${withLogo(db)} where o.id = ${id} and ${orgVisible(db, caller, 'o')}`;
-  return row;
+  return db<OrgRow[]>`${withLogo(db)} where o.id = ${id} and ${orgVisible(db, caller, 'o')}`.first();
 }
 
 export async function listOrgs(
@@ -44,10 +44,11 @@ export async function listOrgs(
 ): Promise<[OrgRow[], number]> {
   const where = db`${orgVisible(db, caller, 'o')}
     and (${search ?? null}::text is null or position(lower(${search ?? null}) in lower(o.name)) > 0)`;
-  const rows = await db<OrgRow[]>`${withLogo(db)} where ${where}
-    order by o.created_at desc, o.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from orgs o where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<OrgRow[]>`${withLogo(db)} where ${where}
+      order by o.created_at desc, o.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from orgs o where ${where}`,
+  );
 }
 
 export async function updateOrg(
@@ -56,11 +57,10 @@ export async function updateOrg(
   id: string,
   change: { name?: string | undefined; slug?: string | undefined },
 ): Promise<boolean> {
-  const changed = await db`
+  return db`
     update orgs set name = coalesce(${change.name ?? null}, name), slug = coalesce(${change.slug ?? null}, slug),
       updated_at = now()
-    where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and id = ${id}`;
-  return changed.count > 0;
+    where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and id = ${id}`.any();
 }
 
 export async function setLogo(db: Db, scope: Scope, id: string, fileId: string | null): Promise<void> {
@@ -68,7 +68,6 @@ export async function setLogo(db: Db, scope: Scope, id: string, fileId: string |
 }
 
 export async function deleteOrg(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`
-    delete from orgs where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and id = ${id}`;
-  return gone.count > 0;
+  return db`
+    delete from orgs where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and id = ${id}`.any();
 }

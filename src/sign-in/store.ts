@@ -32,12 +32,11 @@ export async function insertRefreshToken(
 
 /** Locks and returns the token, so that the second of two requests sees it used. Undefined if its epoch has ended. */
 export async function lockRefreshToken(db: Db, appId: string, digest: Buffer): Promise<RefreshTokenRow | undefined> {
-  const [row] = await db<RefreshTokenRow[]>`
+  return db<RefreshTokenRow[]>`
     select t.family_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at, t.used_at, t.revoked_at
     from refresh_tokens t
       join users u on u.app_id = t.app_id and u.id = t.user_id and u.session_epoch = t.session_epoch
-    where t.app_id = ${appId} and t.digest = ${digest} for update of t`;
-  return row;
+    where t.app_id = ${appId} and t.digest = ${digest} for update of t`.first();
 }
 
 export async function markRefreshTokenUsed(db: Db, appId: string, digest: Buffer, now: Date): Promise<void> {
@@ -74,7 +73,7 @@ export async function insertPersonalToken(
     parentDigest: Buffer | null;
   },
 ): Promise<PersonalTokenRow | undefined> {
-  const [row] = await db<PersonalTokenRow[]>`
+  return db<PersonalTokenRow[]>`
     insert into personal_tokens (app_id, id, user_id, name, digest, expires_at, session_epoch, issuer_id, parent_id)
     select u.app_id, ${token.id}::uuid, u.id, ${token.name}, ${token.digest}::bytea, ${token.expiresAt}::timestamptz,
       u.session_epoch, ${token.issuerId ?? null}::uuid, p.id
@@ -83,8 +82,7 @@ export async function insertPersonalToken(
     where u.app_id = ${token.appId} and u.id = ${token.userId}
       and u.session_epoch = coalesce(${token.epoch ?? null}, u.session_epoch)
       and (p.id is not null or ${token.parentDigest}::bytea is null)
-    returning id, name, created_at, last_used_at, expires_at, revoked_at`;
-  return row;
+    returning id, name, created_at, last_used_at, expires_at, revoked_at`.first();
 }
 
 export function listPersonalTokens(db: Db, appId: string, userId: string): Promise<PersonalTokenRow[]> {
@@ -103,14 +101,13 @@ export async function countPersonalTokens(db: Db, appId: string, userId: string)
 
 /** Revokes the token and those that were created with it. Returns false if there is no such token, or it was revoked. */
 export async function revokePersonalToken(db: Db, appId: string, userId: string, id: string): Promise<boolean> {
-  const changed = await db`
+  return db`
     with recursive ended as (
       select id from personal_tokens
       where app_id = ${appId} and user_id = ${userId} and id = ${id} and revoked_at is null
       union select t.id from ended e join personal_tokens t on t.app_id = ${appId} and t.parent_id = e.id)
     update personal_tokens set revoked_at = now()
-    where app_id = ${appId} and id in (select id from ended) and revoked_at is null`;
-  return changed.count > 0;
+    where app_id = ${appId} and id in (select id from ended) and revoked_at is null`.any();
 }
 
 /** Deletes expired refresh tokens. Expired personal tokens stay, so that lists show them. */

@@ -3,6 +3,7 @@
  * Triggers of team_memberships: team_memberships_changed notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, Scope, TeamRole } from '../tenancy/caller.ts';
 import { inScope, teamVisible } from '../tenancy/visible.ts';
@@ -43,16 +44,14 @@ type NewTeam = {
 };
 
 export async function insertTeam(db: Db, scope: Scope, team: NewTeam): Promise<TeamRow> {
-  const [row] = await db<[TeamRow]>`
+  return db<[TeamRow]>`
     insert into teams (app_id, sandbox_id, id, name, description, org_id, metadata)
     values (${scope.appId}, ${scope.sandboxId}, ${team.id}, ${team.name}, ${team.description}, ${team.orgId},
-      ${db.json(team.metadata as never)}) returning *`;
-  return row;
+      ${db.json(team.metadata as never)}) returning *`.first();
 }
 
 export async function findTeam(db: Db, caller: Caller, id: string): Promise<TeamRow | undefined> {
-  const [row] = await db<TeamRow[]>`select t.* from teams t where t.id = ${id} and ${teamVisible(db, caller, 't')}`;
-  return row;
+  return db<TeamRow[]>`select t.* from teams t where t.id = ${id} and ${teamVisible(db, caller, 't')}`.first();
 }
 
 export async function listTeams(
@@ -66,10 +65,11 @@ export async function listTeams(
   const where = db`${teamVisible(db, caller, 't')}
     and (${search}::text is null or position(lower(${search}) in lower(t.name || ' ' || coalesce(t.description, ''))) > 0)
     and (${joined}::uuid[] is null or t.id = any(${joined}::uuid[]))`;
-  const rows = await db<TeamRow[]>`select t.* from teams t where ${where}
-    order by t.created_at desc, t.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from teams t where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<TeamRow[]>`select t.* from teams t where ${where}
+      order by t.created_at desc, t.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from teams t where ${where}`,
+  );
 }
 
 export async function updateTeam(
@@ -82,18 +82,16 @@ export async function updateTeam(
     metadata?: Record<string, unknown> | undefined;
   },
 ): Promise<TeamRow | undefined> {
-  const [row] = await db<TeamRow[]>`
+  return db<TeamRow[]>`
     update teams t set name = coalesce(${change.name ?? null}, t.name),
       description = coalesce(${change.description ?? null}, t.description),
       metadata = coalesce(${change.metadata ? db.json(change.metadata as never) : null}::jsonb, t.metadata),
       updated_at = now()
-    where ${inScope(db, scope, 't')} and t.id = ${id} returning t.*`;
-  return row;
+    where ${inScope(db, scope, 't')} and t.id = ${id} returning t.*`.first();
 }
 
 export async function deleteTeam(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from teams t where ${inScope(db, scope, 't')} and t.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from teams t where ${inScope(db, scope, 't')} and t.id = ${id}`.any();
 }
 
 const withMember = (db: Db) => db`
@@ -113,10 +111,9 @@ export async function insertMembership(
 
 /** Finds a membership of the team by its own id, its user or its agent. */
 export async function findMembership(db: Db, appId: string, teamId: string, anyId: string) {
-  const [row] = await db<MembershipRow[]>`${withMember(db)}
+  return db<MembershipRow[]>`${withMember(db)}
     where m.app_id = ${appId} and m.team_id = ${teamId}
-      and (m.id = ${anyId} or m.user_id = ${anyId} or m.agent_id = ${anyId})`;
-  return row;
+      and (m.id = ${anyId} or m.user_id = ${anyId} or m.agent_id = ${anyId})`.first();
 }
 
 export async function listMemberships(
@@ -125,11 +122,11 @@ export async function listMemberships(
   teamId: string,
   page: PageRequest,
 ): Promise<[MembershipRow[], number]> {
-  const rows = await db<MembershipRow[]>`${withMember(db)} where m.app_id = ${appId} and m.team_id = ${teamId}
-    order by m.created_at desc, m.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from team_memberships where app_id = ${appId} and team_id = ${teamId}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<MembershipRow[]>`${withMember(db)} where m.app_id = ${appId} and m.team_id = ${teamId}
+      order by m.created_at desc, m.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from team_memberships where app_id = ${appId} and team_id = ${teamId}`,
+  );
 }
 
 export async function updateMembership(db: Db, appId: string, id: string, role: TeamRole): Promise<void> {

@@ -13,18 +13,16 @@ export type ApiKey = Scope & {
 
 /** The API key with this text, unless it is revoked. The caller checks its expiry. */
 export async function findKey(db: Db, text: string): Promise<ApiKey | undefined> {
-  const [row] = await db<ApiKey[]>`
+  return db<ApiKey[]>`
     select k.app_id, k.sandbox_id, k.id as key_id, k.type, k.expires_at, k.scopes
     from credentials c join api_keys k on k.app_id = c.app_id and k.digest = c.digest
-    where c.digest = ${digest(text)} and k.revoked_at is null`;
-  return row;
+    where c.digest = ${digest(text)} and k.revoked_at is null`.first();
 }
 
 /** The developer of this token, unless it is revoked. */
 export async function findDeveloper(db: Db, token: string): Promise<{ developerId: string } | undefined> {
-  const [row] = await db<{ developerId: string }[]>`
-    select developer_id from developer_tokens where digest = ${digest(token)} and revoked_at is null`;
-  return row;
+  return db<{ developerId: string }[]>`
+    select developer_id from developer_tokens where digest = ${digest(token)} and revoked_at is null`.first();
 }
 
 /** The ids of the sandboxes of each app of a developer. Apps without sandboxes are missing. */
@@ -39,12 +37,11 @@ type PersonalToken = Scope & { userId: string; epoch: number; expiresAt: Date | 
 
 /** The personal token with this text, unless it is revoked. The caller checks its expiry and epoch. */
 export async function findPersonalToken(db: Db, token: string): Promise<PersonalToken | undefined> {
-  const [row] = await db<PersonalToken[]>`
+  return db<PersonalToken[]>`
     select t.app_id, t.user_id, u.sandbox_id, t.session_epoch as epoch, t.expires_at, t.issuer_id
     from credentials c join personal_tokens t on t.app_id = c.app_id and t.digest = c.digest
       join users u on u.app_id = t.app_id and u.id = t.user_id
-    where c.digest = ${digest(token)} and t.revoked_at is null`;
-  return row;
+    where c.digest = ${digest(token)} and t.revoked_at is null`.first();
 }
 
 /** What a user allows an assistant. */
@@ -52,12 +49,11 @@ type AssistantGrant = Scope & { userId: string; epoch: number; keyId: string; sc
 
 /** The grant, unless it was revoked, its code was never exchanged, or the user's sessions have ended. */
 export async function findGrant(db: Db, appId: string, id: string): Promise<AssistantGrant | undefined> {
-  const [row] = await db<AssistantGrant[]>`
+  return db<AssistantGrant[]>`
     select g.app_id, u.sandbox_id, g.user_id, g.session_epoch as epoch, g.key_id, g.scopes, g.expires_at
     from assistant_grants g
       join users u on u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch
-    where g.app_id = ${appId} and g.id = ${id} and g.refresh_digest is not null`;
-  return row;
+    where g.app_id = ${appId} and g.id = ${id} and g.refresh_digest is not null`.first();
 }
 
 /** SQL: the key that these columns name is neither revoked nor expired. */

@@ -51,26 +51,22 @@ type UserRow = { id: string; orgId: string | null };
 type AgentRow = { id: string; orgId: string | null; teamId: string | null; userId: string | null };
 
 export async function findOrg(db: Db, caller: Caller, id: string): Promise<OrgRow | undefined> {
-  const [row] = await db<OrgRow[]>`select o.id from orgs o where o.id = ${id} and ${orgVisible(db, caller, 'o')}`;
-  return row;
+  return db<OrgRow[]>`select o.id from orgs o where o.id = ${id} and ${orgVisible(db, caller, 'o')}`.first();
 }
 
 export async function findTeam(db: Db, caller: Caller, id: string): Promise<TeamRow | undefined> {
-  const [row] = await db<TeamRow[]>`
-    select t.id, t.org_id from teams t where t.id = ${id} and ${teamVisible(db, caller, 't')}`;
-  return row;
+  return db<TeamRow[]>`
+    select t.id, t.org_id from teams t where t.id = ${id} and ${teamVisible(db, caller, 't')}`.first();
 }
 
 export async function findUser(db: Db, caller: Caller, id: string): Promise<UserRow | undefined> {
-  const [row] = await db<UserRow[]>`
-    select u.id, u.org_id from users u where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
-  return row;
+  return db<UserRow[]>`
+    select u.id, u.org_id from users u where u.id = ${id} and ${userVisible(db, caller, 'u')}`.first();
 }
 
 export async function findAgent(db: Db, caller: Caller, id: string): Promise<AgentRow | undefined> {
-  const [row] = await db<AgentRow[]>`
-    select a.id, a.org_id, a.team_id, a.user_id from agents a where a.id = ${id} and ${agentVisible(db, caller, 'a')}`;
-  return row;
+  return db<AgentRow[]>`
+    select a.id, a.org_id, a.team_id, a.user_id from agents a where a.id = ${id} and ${agentVisible(db, caller, 'a')}`.first();
 }
 
 /** The agent with this id or lookup key in a path; 404 when none is visible to the caller. */
@@ -86,12 +82,11 @@ export async function getPathAgent(db: Db, caller: Caller, text: string): Promis
  * widest owner, then the oldest: nobody can take over a key by using it too.
  */
 export async function findAgentByKey(db: Db, caller: Caller, lookupKey: string): Promise<AgentRow | undefined> {
-  const [row] = await db<AgentRow[]>`
+  return db<AgentRow[]>`
     select a.id, a.org_id, a.team_id, a.user_id from agents a
     where a.lookup_key = ${lookupKey} and ${agentVisible(db, caller, 'a')}
     order by case when a.user_id is not null then 3 when a.team_id is not null then 2 when a.org_id is not null then 1
-      else 0 end, a.created_at, a.id limit 1`;
-  return row;
+      else 0 end, a.created_at, a.id limit 1`.first();
 }
 
 /** The owner members of a request body. */

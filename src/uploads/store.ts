@@ -5,6 +5,7 @@
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
 import { hasEnded } from '../db/holder-lock.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../tenancy/caller.ts';
 import type { Holdings } from '../tenancy/room.ts';
@@ -50,21 +51,19 @@ export async function findUnfinished(
 
 export async function insertUpload(db: Db, upload: Omit<UploadRow, 'received' | 'finishedAt'>): Promise<UploadRow> {
   const { owned, state } = upload;
-  const [row] = await db<[UploadRow]>`
+  return db<[UploadRow]>`
     insert into uploads (app_id, id, sandbox_id, user_id, metadata, owned, length, blob_key, state, holder, created_at,
       expires_at)
     values (${upload.appId}, ${upload.id}, ${upload.sandboxId}, ${upload.userId}, ${upload.metadata},
       ${db.json(owned as never)}, ${upload.length}, ${upload.blobKey}, ${db.json(state as never)}, ${upload.holder},
       ${upload.createdAt}, ${upload.expiresAt})
-    returning *`;
-  return row;
+    returning *`.first();
 }
 
 export async function findVisibleUpload(db: Db, caller: Caller, id: string, now: Date): Promise<UploadRow | undefined> {
-  const [row] = await db<UploadRow[]>`
+  return db<UploadRow[]>`
     select u.* from uploads u
-    where u.app_id = ${caller.appId} and u.id = ${id} and u.expires_at > ${now} and ${visible(db, caller)}`;
-  return row;
+    where u.app_id = ${caller.appId} and u.id = ${id} and u.expires_at > ${now} and ${visible(db, caller)}`.first();
 }
 
 /** A page of the unfinished uploads that the caller may see, newest first, and the total. */
@@ -75,27 +74,26 @@ export async function listVisibleUploads(
   now: Date,
 ): Promise<[UploadRow[], number]> {
   const where = db`u.finished_at is null and u.expires_at > ${now} and ${visible(db, caller)}`;
-  const rows = await db<UploadRow[]>`
-    select u.* from uploads u where ${where}
-    order by u.created_at desc, u.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from uploads u where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<UploadRow[]>`
+      select u.* from uploads u where ${where}
+      order by u.created_at desc, u.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from uploads u where ${where}`,
+  );
 }
 
 /** Records which bytes have become durable. Returns false if the holder lost the upload or it no longer exists. */
 export async function saveState(db: Db, { appId, id }: Key, holder: string, state: PartialState): Promise<boolean> {
-  const saved = await db`
+  return db`
     update uploads set received = ${state.size}, state = ${db.json(state as never)}
-    where app_id = ${appId} and id = ${id} and holder = ${holder} and finished_at is null`;
-  return saved.count > 0;
+    where app_id = ${appId} and id = ${id} and holder = ${holder} and finished_at is null`.any();
 }
 
 /** Marks the upload as finished, once. */
 export async function finishUpload(tx: Db, { appId, id }: Key, holder: string, now: Date): Promise<boolean> {
-  const finished = await tx`
+  return tx`
     update uploads set finished_at = ${now}
-    where app_id = ${appId} and id = ${id} and holder = ${holder} and finished_at is null and received = length`;
-  return finished.count > 0;
+    where app_id = ${appId} and id = ${id} and holder = ${holder} and finished_at is null and received = length`.any();
 }
 
 /** Marks what is stored beside a complete blob for deletion. */
@@ -110,17 +108,16 @@ export async function releaseUpload(db: Db, { appId, id }: Key, holder: string):
 }
 
 export async function deleteUpload(db: Db, { appId, id }: Key): Promise<boolean> {
-  const gone = await db`delete from uploads where app_id = ${appId} and id = ${id}`;
-  return gone.count > 0;
+  return db`delete from uploads where app_id = ${appId} and id = ${id}`.any();
 }
 
 /** Deletes up to `limit` expired uploads. Returns how many it deleted. */
 export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
-  const gone = await db`
+  const { count } = await db`
     delete from uploads where (app_id, id) in (
       select app_id, id from uploads where expires_at <= ${now} order by expires_at limit ${limit}
       for update skip locked)`;
-  return gone.count;
+  return count;
 }
 
 /** Half of an advisory lock key; the other half is the hash of a holder's name. */
@@ -131,13 +128,12 @@ const holderLockSpace = 7_130_245;
  * this process is alive. The lock is taken each time, because a lost connection loses it.
  */
 export async function holdUpload(session: Db, { appId, id }: Key, holder: string): Promise<UploadRow | undefined> {
-  const [row] = await session<UploadRow[]>`
+  return session<UploadRow[]>`
     with present as materialized (select pg_try_advisory_lock(${holderLockSpace}, hashtext(${holder})))
     update uploads set holder = ${holder} from present
     where app_id = ${appId} and id = ${id}
       and (holder is null or holder = ${holder} or ${hasEnded(session, holderLockSpace, session`holder`)})
-    returning uploads.*`;
-  return row;
+    returning uploads.*`.first();
 }
 
 /** Takes the lock that shows that this process is alive, before it inserts an upload that it holds. */

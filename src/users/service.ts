@@ -12,9 +12,27 @@ import { hashPassword } from './passwords.ts';
 import type { userCreateSchema, userUpdateSchema } from './schema.ts';
 import * as store from './store.ts';
 
-export type UserService = ReturnType<typeof createUserService>;
+export type UserService = {
+  get(caller: Caller, id: string): Promise<store.UserRow>;
+  /** Finds a user without a visibility check, for sign-in. */
+  findInScope(scope: Scope, id: string): ReturnType<typeof store.findUserInScope>;
+  /** Finds the password hash of an e-mail address, likewise. */
+  findPassword(scope: Scope, email: string): ReturnType<typeof store.findPassword>;
+  create(caller: Caller, input: Static<typeof userCreateSchema>): Promise<store.UserRow>;
+  list(
+    caller: Caller,
+    page: PageRequest,
+    query: { search?: string | undefined; org?: string | undefined },
+  ): Promise<[store.UserRow[], number]>;
+  update(caller: Caller, id: string, input: Static<typeof userUpdateSchema>): Promise<store.UserRow>;
+  /** Ends the user's access, refresh and personal tokens and console sessions. End users can only end their own. */
+  endSessions(caller: Caller, id: string): Promise<void>;
+  remove(caller: Caller, id: string): Promise<void>;
+};
 
-export function createUserService({ db, clock, ledger }: { db: Database; clock: Clock; ledger: Ledger }) {
+type UserDeps = { db: Database; clock: Clock; ledger: Ledger };
+
+export function createUserService({ db, clock, ledger }: UserDeps): UserService {
   async function get(caller: Caller, id: string): Promise<store.UserRow> {
     return found(await store.findUser(db, caller, userPathId(caller, id)));
   }
@@ -22,13 +40,11 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
   return {
     get,
 
-    /** Finds a user and a password hash without a visibility check, for sign-in. */
-    findInScope: (scope: Scope, id: string) => store.findUserInScope(db, scope, id),
-    findPassword: (scope: Scope, email: string) => store.findPassword(db, scope, email),
+    findInScope: (scope, id) => store.findUserInScope(db, scope, id),
+    findPassword: (scope, email) => store.findPassword(db, scope, email),
 
-    async create(caller: Caller, input: Static<typeof userCreateSchema>): Promise<store.UserRow> {
-      const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
-      if (input.org_role !== undefined && !org) throw invalidField('org_role', 'requires an org');
+    async create(caller, input) {
+      const orgId = await readOrg(db, caller, input, null);
       const id = newUuid();
       const passwordHash = input.password === undefined ? null : await hashPassword(input.password);
       await uniqueEmail(() =>
@@ -37,8 +53,8 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
           email: input.email,
           name: input.name ?? null,
           passwordHash,
-          orgId: org?.id ?? null,
-          orgRole: org ? (input.org_role ?? 'member') : null,
+          orgId,
+          orgRole: orgId === null ? null : (input.org_role ?? 'member'),
           isSystemUser: input.is_system_user ?? false,
           metadata: input.metadata ?? {},
         }),
@@ -46,27 +62,21 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
       return get(caller, formatId('user', id));
     },
 
-    list(caller: Caller, page: PageRequest, query: { search?: string | undefined; org?: string | undefined }) {
+    list(caller, page, query) {
       const org = fieldId('org', 'org', query.org);
       return store.listUsers(db, caller, page, { search: query.search, org });
     },
 
-    async update(caller: Caller, id: string, input: Static<typeof userUpdateSchema>): Promise<store.UserRow> {
+    async update(caller, id, input) {
       const user = await get(caller, id);
-      const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
-      const orgAfter = input.org === undefined ? user.orgId : (org?.id ?? null);
-      if (input.org_role !== undefined && orgAfter === null) throw invalidField('org_role', 'requires an org');
+      const orgId = await readOrg(db, caller, input, user.orgId);
       const passwordHash = input.password === undefined ? undefined : await hashPassword(input.password);
       await uniqueEmail(() =>
         db.begin(async (tx) => {
           await store.updateUser(tx, caller, user.id, {
-            email: input.email,
-            name: input.name,
-            passwordHash,
-            now: clock.now(),
-            orgId: input.org === undefined ? undefined : (org?.id ?? null),
-            orgRole: input.org_role,
-            metadata: input.metadata,
+            ...{ email: input.email, name: input.name, metadata: input.metadata },
+            ...{ passwordHash, now: clock.now() },
+            ...{ orgId: input.org === undefined ? undefined : orgId, orgRole: input.org_role },
           });
           if (passwordHash !== undefined) await store.revokePersonalTokens(tx, caller, user.id);
         }),
@@ -74,8 +84,7 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
       return get(caller, id);
     },
 
-    /** Ends the user's access, refresh and personal tokens and console sessions. End users can only end their own. */
-    async endSessions(caller: Caller, id: string): Promise<void> {
+    async endSessions(caller, id) {
       requireSelf(caller, id);
       const user = await get(caller, id);
       await db.begin(async (tx) => {
@@ -84,12 +93,25 @@ export function createUserService({ db, clock, ledger }: { db: Database; clock: 
       });
     },
 
-    async remove(caller: Caller, id: string): Promise<void> {
+    async remove(caller, id) {
       const userId = userPathId(caller, id);
       await ledger.noteDeletion(caller, { kind: 'user', id: userId });
       found(await store.deleteUser(db, caller, userId));
     },
   };
+}
+
+/** The org that the user is in afterwards. `present` is the one before. */
+async function readOrg(
+  db: Database,
+  caller: Caller,
+  input: Pick<Static<typeof userUpdateSchema>, 'org' | 'org_role'>,
+  present: string | null,
+): Promise<string | null> {
+  const { org } = await findNamedOwners(db, caller, { org: input.org ?? undefined });
+  const after = input.org === undefined ? present : (org?.id ?? null);
+  if (input.org_role !== undefined && after === null) throw invalidField('org_role', 'requires an org');
+  return after;
 }
 
 /** The user in a path; `me` is the calling user. */

@@ -3,6 +3,7 @@
  * rights; pause_automations pauses the automations that run as the user.
  */
 import type { Db } from '../db/database.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Caller, OrgRole, Scope } from '../tenancy/caller.ts';
 import { hasEmail } from '../tenancy/email.ts';
@@ -50,22 +51,17 @@ export async function insertUser(db: Db, scope: Scope, user: NewUser): Promise<v
 }
 
 export async function findUser(db: Db, caller: Caller, id: string): Promise<UserRow | undefined> {
-  const [row] = await db<
-    UserRow[]
-  >`select ${columns(db, caller)} where u.id = ${id} and ${userVisible(db, caller, 'u')}`;
-  return row;
+  return db<UserRow[]>`select ${columns(db, caller)} where u.id = ${id} and ${userVisible(db, caller, 'u')}`.first();
 }
 
 /** Finds a user of the app and sandbox without a visibility check: for the user's own sign-in. */
 export async function findUserInScope(db: Db, scope: Scope, id: string): Promise<UserRow | undefined> {
-  const [row] = await db<UserRow[]>`select ${columns(db, scope)} where u.id = ${id} and ${inScope(db, scope, 'u')}`;
-  return row;
+  return db<UserRow[]>`select ${columns(db, scope)} where u.id = ${id} and ${inScope(db, scope, 'u')}`.first();
 }
 
 export async function findPassword(db: Db, scope: Scope, email: string) {
-  const [row] = await db<{ id: string; passwordHash: string | null; sessionEpoch: number }[]>`
-    select u.id, u.password_hash, u.session_epoch from users u where ${inScope(db, scope, 'u')} and ${hasEmail(db, email)}`;
-  return row;
+  return db<{ id: string; passwordHash: string | null; sessionEpoch: number }[]>`
+    select u.id, u.password_hash, u.session_epoch from users u where ${inScope(db, scope, 'u')} and ${hasEmail(db, email)}`.first();
 }
 
 type UserFilter = { search?: string | undefined; org?: string | undefined };
@@ -80,10 +76,11 @@ export async function listUsers(
   const where = db`${userVisible(db, caller, 'u')}
     and (${search}::text is null or position(lower(${search}) in lower(coalesce(u.email, '') || ' ' || coalesce(u.name, ''))) > 0)
     and (${filter.org ?? null}::uuid is null or u.org_id = ${filter.org ?? null})`;
-  const rows = await db<UserRow[]>`select ${columns(db, caller)} where ${where}
-    order by u.created_at desc, u.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from users u where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<UserRow[]>`select ${columns(db, caller)} where ${where}
+      order by u.created_at desc, u.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from users u where ${where}`,
+  );
 }
 
 type UserChange = {
@@ -98,7 +95,7 @@ type UserChange = {
 };
 
 export async function updateUser(db: Db, scope: Scope, id: string, change: UserChange): Promise<boolean> {
-  const changed = await db`
+  return db`
     with before as (select u.org_id from users u where ${inScope(db, scope, 'u')} and u.id = ${id}),
     -- Who leaves an org leaves its teams.
     left_teams as (
@@ -121,8 +118,7 @@ export async function updateUser(db: Db, scope: Scope, id: string, change: UserC
       end,
       metadata = coalesce(${change.metadata ? db.json(change.metadata as never) : null}::jsonb, u.metadata),
       updated_at = now()
-    where ${inScope(db, scope, 'u')} and u.id = ${id}`;
-  return changed.count > 0;
+    where ${inScope(db, scope, 'u')} and u.id = ${id}`.any();
 }
 
 /** Ends all sessions and tokens of the user. */
@@ -137,6 +133,5 @@ export async function revokePersonalTokens(db: Db, scope: Scope, id: string): Pr
 }
 
 export async function deleteUser(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from users u where ${inScope(db, scope, 'u')} and u.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from users u where ${inScope(db, scope, 'u')} and u.id = ${id}`.any();
 }

@@ -1,8 +1,10 @@
 import type { Db } from '../db/database.ts';
 import { isInUse } from '../db/fences.ts';
+import { readWithTotal } from '../db/pages.ts';
 import type { Positions } from '../events/store.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
+import { sandboxIsThere } from '../tenancy/visible.ts';
 
 export type Attempt = {
   at: string;
@@ -83,7 +85,8 @@ export async function claimDeliveries(
       select d.app_id, d.id from webhook_deliveries d
       where d.app_id = ${appId} and d.webhook_id = ${webhookId} and d.state = 'pending'
         and d.next_attempt_at <= ${claim.now}
-        and exists (select 1 from webhooks w where w.app_id = ${appId} and w.id = ${webhookId} and w.status = 'active')
+        and exists (select 1 from webhooks w where w.app_id = ${appId} and w.id = ${webhookId} and w.status = 'active'
+          and ${sandboxIsThere(db, 'w.app_id', 'w.sandbox_id')})
       order by d.next_attempt_at, d.sequence limit ${claim.rowsMax} for update of d skip locked)
     update webhook_deliveries d set attempts = d.attempts + 1, tries = d.tries + 1, next_attempt_at = ${claim.claimedUntil}
     from due, webhooks w, events e
@@ -134,7 +137,7 @@ export async function returnClaim(db: Db, delivery: ClaimedDelivery, now: Date):
 export async function listDueWebhooks(db: Db, now: Date): Promise<DueWebhook[]> {
   return db<DueWebhook[]>`
     select w.app_id, w.id as webhook_id, w.automations is not null as hosts from webhooks w
-    where w.status = 'active' and ${isInUse(db, 'w.app_id')} and exists (
+    where w.status = 'active' and ${isInUse(db, 'w.app_id')} and ${sandboxIsThere(db, 'w.app_id', 'w.sandbox_id')} and exists (
       select 1 from webhook_deliveries d
       where d.app_id = w.app_id and d.webhook_id = w.id and d.state = 'pending' and d.next_attempt_at <= ${now})`;
 }
@@ -148,9 +151,8 @@ export async function findDelivery(
   by: { id: string } | { eventId: string },
 ): Promise<DeliveryRow | undefined> {
   const which = 'id' in by ? db`d.id = ${by.id}` : db`d.event_id = ${by.eventId}`;
-  const [row] = await db<DeliveryRow[]>`
-    ${shown(db)} where d.app_id = ${appId} and d.webhook_id = ${webhookId} and ${which}`;
-  return row;
+  return db<DeliveryRow[]>`
+    ${shown(db)} where d.app_id = ${appId} and d.webhook_id = ${webhookId} and ${which}`.first();
 }
 
 /** Newest first. */
@@ -163,13 +165,14 @@ export async function listDeliveries(
   const where = db`d.app_id = ${appId} and d.webhook_id = ${webhookId}
     and (${filter.state ?? null}::text is null or d.state = ${filter.state ?? null})
     and (${filter.type ?? null}::text is null or e.name = ${filter.type ?? null})`;
-  const rows = await db<DeliveryRow[]>`
-    ${shown(db)} where ${where}
-    order by d.sequence desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from webhook_deliveries d join events e on e.app_id = d.app_id and e.id = d.event_id
-    where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<DeliveryRow[]>`
+      ${shown(db)} where ${where}
+      order by d.sequence desc limit ${page.pageSize} offset ${page.offset}`,
+    db`
+      select count(*) as total from webhook_deliveries d join events e on e.app_id = d.app_id and e.id = d.event_id
+      where ${where}`,
+  );
 }
 
 /** Makes a delivery due again, with all its retries. */

@@ -19,6 +19,11 @@ const tag = 'Webhooks';
 const params = Type.Object({ webhook: Type.String() });
 
 export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: WebhookService }): void {
+  registerWebhooks(api, webhooks);
+  registerDeliveries(api, webhooks);
+}
+
+function registerWebhooks(api: Api, webhooks: WebhookService): void {
   registerResource(api, {
     path: '/webhooks',
     param: 'webhook',
@@ -79,6 +84,9 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     handler: async ({ caller, params, body }) =>
       presentWebhook(await webhooks.rotate(caller, params.webhook, body.overlap_seconds)),
   });
+}
+
+function registerDeliveries(api: Api, webhooks: WebhookService): void {
   api.provisioning(operators, {
     method: 'POST',
     path: '/webhooks/:webhook/test',
@@ -91,10 +99,6 @@ export function registerWebhookRoutes(api: Api, { webhooks }: { webhooks: Webhoo
     responses: { 201: ref(deliverySchema) },
     handler: async ({ caller, params }) => presentDelivery(await webhooks.test(caller, params.webhook)),
   });
-  registerDeliveries(api, webhooks);
-}
-
-function registerDeliveries(api: Api, webhooks: WebhookService): void {
   api.provisioning(operators, {
     method: 'GET',
     path: '/webhooks/:webhook/deliveries',

@@ -31,13 +31,12 @@ export async function insertWebhook(
   },
 ): Promise<WebhookRow> {
   const { id, url, lookupKey, description, events, automations, secret, now } = webhook;
-  const [row] = await db<[WebhookRow]>`
+  return db<[WebhookRow]>`
     insert into webhooks (app_id, sandbox_id, id, url, lookup_key, description, events, automations, secret,
       created_at, updated_at)
     values (${scope.appId}, ${scope.sandboxId}, ${id}, ${url}, ${lookupKey}, ${description}, ${events},
       ${automations}::uuid[], ${secret}, ${now}, ${now})
-    returning *`;
-  return row;
+    returning *`.first();
 }
 
 export async function countWebhooks(db: Db, scope: Scope, lookupKey?: string): Promise<number> {
@@ -53,8 +52,7 @@ function listed(db: Db, scope: Scope, lookupKey: string | undefined): Statement 
 }
 
 export async function findWebhook(db: Db, scope: Scope, id: string): Promise<WebhookRow | undefined> {
-  const [row] = await db<WebhookRow[]>`select w.* from webhooks w where ${inScope(db, scope, 'w')} and w.id = ${id}`;
-  return row;
+  return db<WebhookRow[]>`select w.* from webhooks w where ${inScope(db, scope, 'w')} and w.id = ${id}`.first();
 }
 
 export async function listWebhooks(
@@ -82,15 +80,14 @@ export async function updateWebhook(
   },
   now: Date,
 ): Promise<WebhookRow | undefined> {
-  const [row] = await db<WebhookRow[]>`
+  return db<WebhookRow[]>`
     update webhooks w set url = coalesce(${change.url ?? null}, w.url),
       events = coalesce(${change.events ?? null}::text[], w.events),
       automations = coalesce(${change.automations ?? null}::uuid[], w.automations),
       lookup_key = case when ${change.lookupKey !== undefined} then ${change.lookupKey ?? null} else w.lookup_key end,
       description = case when ${change.description !== undefined} then ${change.description ?? null} else w.description end,
       updated_at = ${now}
-    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`;
-  return row;
+    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`.first();
 }
 
 export async function setWebhookStatus(
@@ -100,12 +97,11 @@ export async function setWebhookStatus(
   status: WebhookRow['status'],
   now: Date,
 ): Promise<WebhookRow | undefined> {
-  const [row] = await db<WebhookRow[]>`
+  return db<WebhookRow[]>`
     update webhooks w set status = ${status}, updated_at = ${now},
       paused_reason = case when ${status} = 'paused' then coalesce(w.paused_reason, 'request') end,
       failing_since = case when ${status} = 'paused' then w.failing_since end
-    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`;
-  return row;
+    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`.first();
 }
 
 /** Keeps the current secret as the previous one until this time. */
@@ -116,17 +112,15 @@ export async function replaceSecret(
   next: { secret: Buffer; previousUntil: Date; now: Date },
 ): Promise<WebhookRow | undefined> {
   const overlaps = next.previousUntil > next.now;
-  const [row] = await db<WebhookRow[]>`
+  return db<WebhookRow[]>`
     update webhooks w set secret = ${next.secret}, updated_at = ${next.now},
       previous_secret = case when ${overlaps} then w.secret end,
       previous_secret_until = case when ${overlaps} then ${next.previousUntil}::timestamptz end
-    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`;
-  return row;
+    where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`.first();
 }
 
 export async function deleteWebhook(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from webhooks w where ${inScope(db, scope, 'w')} and w.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from webhooks w where ${inScope(db, scope, 'w')} and w.id = ${id}`.any();
 }
 
 const eventsReadMax = 10_000;
@@ -146,10 +140,9 @@ export async function findActiveHost(
   appId: string,
   id: string,
 ): Promise<{ appId: string; id: string; sandboxId: string; automations: string[] } | undefined> {
-  const [row] = await db<{ appId: string; id: string; sandboxId: string; automations: string[] }[]>`
+  return db<{ appId: string; id: string; sandboxId: string; automations: string[] }[]>`
     select app_id, id, sandbox_id, automations from webhooks
-    where app_id = ${appId} and id = ${id} and status = 'active' and automations is not null`;
-  return row;
+    where app_id = ${appId} and id = ${id} and status = 'active' and automations is not null`.first();
 }
 
 /** Inserts an event for one webhook only. It starts no automation. */

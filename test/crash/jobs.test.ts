@@ -87,7 +87,7 @@ test('a live worker keeps its job, however long it takes', async () => {
     },
     later: async () => later.resolve(),
   });
-  await addJob(database.db, 'later', {}, { runAt: new Date(Date.now() + 4_000) });
+  await addJob(database.db, 'later', {}, { inMs: 4_000 });
   await later.promise;
   assert.equal(runs, 1);
   finish.resolve();
@@ -117,7 +117,7 @@ test('a job locked by a claim with a lost response is taken again', async () => 
     await tx`update jobs set locked_by = ${worker}, locked_at = now(), attempts = 1 where key = 'lost'`;
   });
   // Its claim waits for the lock below, and loses its session.
-  await addJob(database.db, 'next', { appId: newUuid() }, { runAt: new Date(Date.now() + 500) });
+  await addJob(database.db, 'next', { appId: newUuid() }, { inMs: 500 });
   await database.db.begin(async (tx) => {
     await tx`lock table jobs in exclusive mode`;
     const end = () => tx`

@@ -34,26 +34,30 @@ test('however often the server is killed while it deletes runs, each is whole, o
         completed_at = now() - make_interval(days => place::integer + 2)
       from (select id, row_number() over (order by id) as place from automation_runs) o where o.id = r.id`;
 
-  /** Every run has its whole journal, or no trace and one statement. Returns how many are left. */
-  const check = async (): Promise<number> => {
-    const listed = (await listSegments(db, scope, 0, 10_000))
-      .filter(({ kind }) => kind === 'retention')
-      .flatMap(({ list }) => decodeItems(list ?? Buffer.alloc(0)).map(({ id }) => id));
-    assert.equal(new Set(listed).size, listed.length);
-    const runs = await db<{ id: string; sequence: number; entries: number }[]>`
+  /**
+   * Every run has its whole journal, or no trace and one statement. One snapshot of the database has all of it, because
+   * a server may be deleting runs meanwhile. Returns how many are left.
+   */
+  const check = () =>
+    db.begin('isolation level repeatable read read only', async (tx) => {
+      const listed = (await listSegments(tx, scope, 0, 10_000))
+        .filter(({ kind }) => kind === 'retention')
+        .flatMap(({ list }) => decodeItems(list ?? Buffer.alloc(0)).map(({ id }) => id));
+      assert.equal(new Set(listed).size, listed.length);
+      const runs = await tx<{ id: string; sequence: number; entries: number }[]>`
         select r.id, r.sequence, (select count(*) from automation_run_entries e where e.run_id = r.id) as entries
         from automation_runs r`;
-    const left = new Set(runs.map(({ id }) => id));
-    assert.deepEqual(new Set(listed), made.difference(left));
-    for (const { sequence, entries } of runs) assert.equal(entries, sequence);
-    const orphans = await db`
+      const left = new Set(runs.map(({ id }) => id));
+      assert.deepEqual(new Set(listed), made.difference(left));
+      for (const { sequence, entries } of runs) assert.equal(entries, sequence);
+      const orphans = await tx`
         select 1 from automation_run_entries e where not exists (select from automation_runs r where r.id = e.run_id)`;
-    assert.equal(orphans.length, 0);
-    const files = await db<{ runId: string | null }[]>`
+      assert.equal(orphans.length, 0);
+      const files = await tx<{ runId: string | null }[]>`
         select n.run_id from files f left join automation_run_files n on n.file_id = f.id`;
-    assert.deepEqual(files.map(({ runId }) => runId).sort(), [...left].sort(), 'a run goes with its file');
-    return left.size;
-  };
+      assert.deepEqual(files.map(({ runId }) => runId).sort(), [...left].sort(), 'a run goes with its file');
+      return left.size;
+    });
   const prune = async () => {
     await db`select add_job('sweep_runs', '{}')`;
   };

@@ -8,13 +8,20 @@ import { namesOf, readSources, type Source } from '../support/source.ts';
  */
 const everywhere = readSources('src', 'test', 'bench', 'scripts', 'console/src');
 
-const readsMachineClock = ({ name, text }: Source) => /\bnew Date\(\)/.test(text) && name !== 'src/lib/clock.ts';
+/** A new id begins with the time of the machine (UUIDv7); ids.ts keeps it ascending. */
+const readsMachineClock = ({ name, text }: Source) =>
+  /\bnew Date\(\)|\bDate\.now\(/.test(text) && !['src/lib/clock.ts', 'src/lib/ids.ts'].includes(name);
 
-test('only clock.ts reads the time of day from the machine', () => {
+test('the program reads the time of day from its Clock only', () => {
   const wrong = everywhere.filter(({ name }) => name.startsWith('src/')).filter(readsMachineClock);
-  assert.deepEqual(namesOf(wrong), [], 'Take a Clock, so that tests can move the time.');
+  assert.deepEqual(
+    namesOf(wrong),
+    [],
+    'Take a Clock, so that tests can move the time, or performance.now() for durations.',
+  );
 
   assert.ok(readsMachineClock({ name: 'src/kv/service.ts', text: 'const now = new Date();' }));
+  assert.ok(readsMachineClock({ name: 'src/kv/service.ts', text: 'const until = Date.now() + 5_000;' }));
   assert.ok(!readsMachineClock({ name: 'src/lib/clock.ts', text: 'const now = new Date();' }));
 });
 

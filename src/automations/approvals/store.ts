@@ -1,5 +1,7 @@
 /* SQL for approvals and their links. */
+
 import type { Db } from '../../db/database.ts';
+import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller, Scope } from '../../tenancy/caller.ts';
 import { approvalVisible, inScope, sandboxIsThere } from '../../tenancy/visible.ts';
@@ -45,9 +47,8 @@ export async function insertApproval(db: Db, row: NewApproval): Promise<void> {
 }
 
 export async function findApproval(db: Db, caller: Caller, id: string, lock = false): Promise<ApprovalRow | undefined> {
-  const [row] = await db<ApprovalRow[]>`
-    select p.* from approvals p where p.id = ${id} and ${approvalVisible(db, caller, 'p')} ${lock ? db`for update of p` : db``}`;
-  return row;
+  return db<ApprovalRow[]>`
+    select p.* from approvals p where p.id = ${id} and ${approvalVisible(db, caller, 'p')} ${lock ? db`for update of p` : db``}`.first();
 }
 
 export async function listApprovals(
@@ -58,17 +59,17 @@ export async function listApprovals(
 ): Promise<[ApprovalRow[], number]> {
   const where = db`p.status = ${filter.status} and ${approvalVisible(db, caller, 'p')}
     ${filter.runId === undefined ? db`` : db`and p.run_id = ${filter.runId}`}`;
-  const rows = await db<ApprovalRow[]>`
-    select p.* from approvals p where ${where} order by p.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from approvals p where ${where}`;
-  return [rows, total];
+  return readWithTotal(
+    db<ApprovalRow[]>`
+      select p.* from approvals p where ${where} order by p.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from approvals p where ${where}`,
+  );
 }
 
 /** An approval without a check of the caller, for the holder of a link. */
 export async function lockApproval(db: Db, appId: string, id: string): Promise<ApprovalRow | undefined> {
-  const [row] = await db<ApprovalRow[]>`
-    select * from approvals where app_id = ${appId} and id = ${id} for update`;
-  return row;
+  return db<ApprovalRow[]>`
+    select * from approvals where app_id = ${appId} and id = ${id} for update`.first();
 }
 
 export async function setAnswer(
@@ -138,13 +139,11 @@ export async function countLinks(db: Db, approval: Pick<ApprovalRow, 'appId' | '
 }
 
 export async function findLink(db: Db, appId: string, id: string): Promise<LinkRow | undefined> {
-  const [row] = await db<LinkRow[]>`select * from approval_links where app_id = ${appId} and id = ${id}`;
-  return row;
+  return db<LinkRow[]>`select * from approval_links where app_id = ${appId} and id = ${id}`.first();
 }
 
 export async function findAnyApproval(db: Db, appId: string, id: string): Promise<ApprovalRow | undefined> {
-  const [row] = await db<ApprovalRow[]>`
+  return db<ApprovalRow[]>`
     select a.* from approvals a
-    where a.app_id = ${appId} and a.id = ${id} and ${sandboxIsThere(db, 'a.app_id', 'a.sandbox_id')}`;
-  return row;
+    where a.app_id = ${appId} and a.id = ${id} and ${sandboxIsThere(db, 'a.app_id', 'a.sandbox_id')}`.first();
 }

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox';
-import type { Database, Db } from '../../db/database.ts';
+import { type Database, type Db, runApart } from '../../db/database.ts';
 import { refuseDuplicate } from '../../db/unique.ts';
 import type { Ledger } from '../../ledger/seal.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -10,6 +10,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { coversScopes } from '../../tenancy/key-scopes.ts';
 import { findNamedOwners } from '../../tenancy/references.ts';
 import type { Expressions } from '../engine/expressions.ts';
+import { deleteEndedRuns } from '../retention/prune.ts';
 import { queuePendingRuns } from '../runs/turn-store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
 import { checkParts } from './checks.ts';
@@ -35,27 +36,12 @@ export function createDefinitionChanges(deps: ChangeDeps): DefinitionChanges {
   const { db, clock, ledger, expressions } = deps;
   return {
     async create(caller, input) {
-      const named = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
-      if (named.team && named.user) throw invalidField('user', 'cannot be combined with team');
-      const individual = named.team ?? named.user;
+      const owners = await findOwners(db, caller, input);
       await checkParts(expressions, caller, input);
-      const row = await applyInput(
-        db,
-        clock,
-        caller,
-        {
-          ...blank,
-          appId: caller.appId,
-          sandboxId: caller.sandboxId,
-          id: newUuid(),
-          name: input.name,
-          type: input.type,
-          orgId: named.org?.id ?? individual?.orgId ?? null,
-          teamId: named.team?.id ?? null,
-          userId: named.user?.id ?? null,
-        },
-        input,
-      );
+      const { appId, sandboxId } = caller;
+      const { name, type } = input;
+      const begun = { ...blank, ...owners, appId, sandboxId, id: newUuid(), name, type };
+      const row = await applyInput(db, clock, caller, begun, input);
       requireJournalForTurns(row, input.workflow ?? null);
       await requireGraphScopes(db, caller, { ...row, workflow: input.workflow });
       await uniqueKey(() =>
@@ -96,12 +82,22 @@ export function createDefinitionChanges(deps: ChangeDeps): DefinitionChanges {
     async remove(caller, name) {
       const { id } = await getAutomation(db, caller, name);
       await ledger.noteDeletion(caller, { kind: 'automation', id });
+      // The rest, which goes in one transaction, are the active runs and a few rows.
+      await runApart(() => deleteEndedRuns(db, { appId: caller.appId, id }));
       found(await store.deleteAutomation(db, caller, id));
     },
 
     activate: (caller, name) => changeStatus(deps, caller, name, 'running'),
     pause: (caller, name) => changeStatus(deps, caller, name, 'paused'),
   };
+}
+
+/** The owners that a new automation names. A team or user brings its org. */
+async function findOwners(db: Db, caller: Caller, input: Static<typeof automationCreateSchema>) {
+  const { org, team, user } = await findNamedOwners(db, caller, { org: input.org, team: input.team, user: input.user });
+  if (team && user) throw invalidField('user', 'cannot be combined with team');
+  const orgId = org?.id ?? (team ?? user)?.orgId ?? null;
+  return { orgId, teamId: team?.id ?? null, userId: user?.id ?? null };
 }
 
 /** Writes the graph as a new version with the rights of the caller, unless it equals the current one. */

@@ -1,4 +1,5 @@
 import type { Db, Statement } from '../../db/database.ts';
+import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
@@ -142,11 +143,10 @@ export async function findAutomation(
   lock = false,
 ): Promise<FullAutomation | undefined> {
   const named = 'id' in name ? db`a.id = ${name.id}` : db`a.lookup_key = ${name.lookupKey}`;
-  const [row] = await db<FullAutomation[]>`
+  return db<FullAutomation[]>`
     select a.*, g.graph as workflow, g.scopes as graph_scopes from automations a
     left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
-    where ${inScope(db, scope, 'a')} and ${named} ${lock ? db`for update of a` : db``}`;
-  return row;
+    where ${inScope(db, scope, 'a')} and ${named} ${lock ? db`for update of a` : db``}`.first();
 }
 
 /** Like `findAutomation`, without the graph: enough to start and list runs. */
@@ -156,8 +156,7 @@ export async function findDefinition(
   name: { id: string } | { lookupKey: string },
 ): Promise<AutomationRow | undefined> {
   const named = 'id' in name ? db`a.id = ${name.id}` : db`a.lookup_key = ${name.lookupKey}`;
-  const [row] = await db<AutomationRow[]>`select a.* from automations a where ${inScope(db, scope, 'a')} and ${named}`;
-  return row;
+  return db<AutomationRow[]>`select a.* from automations a where ${inScope(db, scope, 'a')} and ${named}`.first();
 }
 
 /** Those with one of these ids or lookup keys, in no order. */
@@ -200,12 +199,13 @@ export async function listAutomations(
     and (${filter.type ?? null}::text is null or a.type = ${filter.type ?? null})
     and (${filter.status ?? null}::text is null or a.status = ${filter.status ?? null})
     ${filter.search === undefined ? db`` : db`and ${automationNamed(db, filter.search)}`}`;
-  const rows = await db<FullAutomation[]>`
-    select a.*, g.graph as workflow, g.scopes as graph_scopes from automations a
-    left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
-    where ${where} order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automations a where ${where}`;
-  return [rows, total];
+  return readWithTotal(
+    db<FullAutomation[]>`
+      select a.*, g.graph as workflow, g.scopes as graph_scopes from automations a
+      left join automation_graphs g on g.app_id = a.app_id and g.automation_id = a.id and g.version = a.graph_version
+      where ${where} order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from automations a where ${where}`,
+  );
 }
 
 /** The automations that the caller may invoke now. */
@@ -217,11 +217,12 @@ export async function listInvocable(db: Db, caller: Caller, page: PageRequest): 
     : db`(${ownedVisible(db, caller, 'a')} or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`;
   const where = db`${inScope(db, caller, 'a')} and a.type = 'invoked' and a.status = 'running'
     and a.invoke_auth = any(${auth}::text[]) and ${seen}`;
-  const rows = await db<AutomationRow[]>`
-    select a.* from automations a where ${where}
-    order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automations a where ${where}`;
-  return [rows, total];
+  return readWithTotal(
+    db<AutomationRow[]>`
+      select a.* from automations a where ${where}
+      order by a.created_at desc, a.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from automations a where ${where}`,
+  );
 }
 
 export type GraphRow = { version: number; graph: unknown; scopes: KeyScope[] | null; createdAt: Date };
@@ -233,11 +234,12 @@ export async function listGraphs(
   page: PageRequest,
 ): Promise<[GraphRow[], number]> {
   const where = db`app_id = ${automation.appId} and automation_id = ${automation.id}`;
-  const rows = await db<GraphRow[]>`
-    select version, graph, scopes, created_at from automation_graphs where ${where}
-    order by version desc limit ${page.pageSize} offset ${page.offset}`;
-  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automation_graphs where ${where}`;
-  return [rows, total];
+  return readWithTotal(
+    db<GraphRow[]>`
+      select version, graph, scopes, created_at from automation_graphs where ${where}
+      order by version desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from automation_graphs where ${where}`,
+  );
 }
 
 export async function findGraphVersion(
@@ -245,10 +247,9 @@ export async function findGraphVersion(
   automation: { appId: string; id: string },
   version: number,
 ): Promise<GraphRow | undefined> {
-  const [row] = await db<GraphRow[]>`
+  return db<GraphRow[]>`
     select version, graph, scopes, created_at from automation_graphs
-    where app_id = ${automation.appId} and automation_id = ${automation.id} and version = ${version}`;
-  return row;
+    where app_id = ${automation.appId} and automation_id = ${automation.id} and version = ${version}`.first();
 }
 
 export type SecretRow = { name: string; createdAt: Date; updatedAt: Date };
@@ -262,12 +263,11 @@ export async function countOtherSecrets(db: Db, scope: Scope, name: string): Pro
 }
 
 export async function upsertSecret(db: Db, scope: Scope, name: string, value: Buffer): Promise<SecretRow> {
-  const [row] = await db<[SecretRow]>`
+  return db<[SecretRow]>`
     insert into app_secrets (app_id, sandbox_id, name, value)
     values (${scope.appId}, ${scope.sandboxId}, ${name}, ${value})
     on conflict (app_id, sandbox_id, name) do update set value = excluded.value, updated_at = excluded.updated_at
-    returning name, created_at, updated_at`;
-  return row;
+    returning name, created_at, updated_at`.first();
 }
 
 export async function listSecrets(db: Db, scope: Scope): Promise<(SecretRow & { value: Buffer })[]> {

@@ -103,39 +103,6 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
     case 'node_started':
       startExecution(graph, state, entry, execution);
       return;
-    case 'tool_calls_received':
-      if (execution) receiveToolCalls(execution, record.payload as ToolTurn);
-      return;
-    case 'timer_started':
-      if (execution) wait(execution, 'timer', entry);
-      return;
-    case 'signal_waiting':
-      if (execution) {
-        wait(execution, 'signal', entry);
-        execution.signal = String(memberOf(record.payload, 'name'));
-        const approval = memberOf(record.payload, 'approval');
-        if (typeof approval === 'string') execution.approval = approval;
-        else delete execution.approval;
-      }
-      return;
-    case 'child_run_started':
-      if (execution) {
-        wait(execution, 'child', entry);
-        execution.child = record.payload as { kind: string; id: string };
-      }
-      return;
-    case 'child_run_ended':
-      if (execution) execution.phase = 'child_ended';
-      return;
-    case 'timer_fired':
-      if (execution) {
-        wait(execution, 'fired', entry);
-        execution.firedAt = String(memberOf(record.payload, 'fired_at'));
-      }
-      return;
-    case 'signal_timed_out':
-    case 'run_cancel_requested':
-      return;
     case 'signal_received':
       state.signals.push({
         sequence: entry.sequence,
@@ -144,20 +111,6 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
         approval: record.metadata?.approval,
       });
       return;
-    case 'node_completed':
-      if (execution) completeExecution(graph, state, execution, entry);
-      return;
-    case 'node_failed':
-      if (execution && record.metadata?.will_retry !== true)
-        failExecution(graph, state, execution, record.payload as NodeError);
-      return;
-    case 'node_retry_scheduled':
-      if (execution) {
-        endDescendants(state, execution.commandId);
-        delete execution.fanOut;
-        wait(execution, 'retry', entry);
-      }
-      return;
     case 'run_completed':
     case 'run_failed':
     case 'run_cancelled':
@@ -165,6 +118,51 @@ export function applyEntry(graph: Graph, state: RunState, entry: JournalEntry): 
         entry.type === 'run_completed' ? 'completed' : entry.type === 'run_failed' ? 'failed' : 'cancelled';
       state.cursor = undefined;
       state.active.clear();
+      return;
+    default:
+      if (execution) continueExecution(graph, state, execution, entry);
+  }
+}
+
+/** Applies an entry of an execution that has started. Entries that are not listed change nothing. */
+function continueExecution(graph: Graph, state: RunState, execution: Execution, entry: JournalEntry): void {
+  const { record } = entry;
+  switch (entry.type) {
+    case 'tool_calls_received':
+      receiveToolCalls(execution, record.payload as ToolTurn);
+      return;
+    case 'timer_started':
+      wait(execution, 'timer', entry);
+      return;
+    case 'signal_waiting': {
+      wait(execution, 'signal', entry);
+      execution.signal = String(memberOf(record.payload, 'name'));
+      const approval = memberOf(record.payload, 'approval');
+      if (typeof approval === 'string') execution.approval = approval;
+      else delete execution.approval;
+      return;
+    }
+    case 'child_run_started':
+      wait(execution, 'child', entry);
+      execution.child = record.payload as { kind: string; id: string };
+      return;
+    case 'child_run_ended':
+      execution.phase = 'child_ended';
+      return;
+    case 'timer_fired':
+      wait(execution, 'fired', entry);
+      execution.firedAt = String(memberOf(record.payload, 'fired_at'));
+      return;
+    case 'node_completed':
+      completeExecution(graph, state, execution, entry);
+      return;
+    case 'node_failed':
+      if (record.metadata?.will_retry !== true) failExecution(graph, state, execution, record.payload as NodeError);
+      return;
+    case 'node_retry_scheduled':
+      endDescendants(state, execution.commandId);
+      delete execution.fanOut;
+      wait(execution, 'retry', entry);
       return;
   }
 }

@@ -84,24 +84,7 @@ async function servicesFor(deps: NodeServiceDeps, run: WorkRow): Promise<NodeSer
     return commit(tx);
   };
   return {
-    async kvGet(tx, { user, key }) {
-      try {
-        return await domains.kv.get(tx, caller, key, user);
-      } catch (error) {
-        if (caller.kind !== 'agent' && isNotFound(error)) return null;
-        throw error;
-      }
-    },
-    kvSet: (tx, { user, key, value }) =>
-      domains.kv.put(tx, caller, key, { value, ...(user === undefined ? {} : { user }) }),
-    async kvDelete(tx, { user, key }) {
-      try {
-        await domains.kv.delete(tx, caller, key, user);
-      } catch (error) {
-        if (caller.kind === 'agent' || !isNotFound(error)) throw error;
-      }
-      return null;
-    },
+    ...kvServices(domains.kv, caller),
     async prepareFile(body) {
       const { commit, discard } = await domains.files.prepare(caller, body);
       const write = async (tx: Db) => {
@@ -150,6 +133,29 @@ async function servicesFor(deps: NodeServiceDeps, run: WorkRow): Promise<NodeSer
       return attachments;
     },
     generate: (attempt, input) => generateForRun(deps, run, attempt, input),
+  };
+}
+
+/** For users and the app, what an agent may not see counts as missing: agents get the error. */
+function kvServices(kv: NodeDomains['kv'], caller: Caller): Pick<NodeServices<Db>, 'kvGet' | 'kvSet' | 'kvDelete'> {
+  return {
+    async kvGet(tx, { user, key }) {
+      try {
+        return await kv.get(tx, caller, key, user);
+      } catch (error) {
+        if (caller.kind !== 'agent' && isNotFound(error)) return null;
+        throw error;
+      }
+    },
+    kvSet: (tx, { user, key, value }) => kv.put(tx, caller, key, { value, ...(user === undefined ? {} : { user }) }),
+    async kvDelete(tx, { user, key }) {
+      try {
+        await kv.delete(tx, caller, key, user);
+      } catch (error) {
+        if (caller.kind === 'agent' || !isNotFound(error)) throw error;
+      }
+      return null;
+    },
   };
 }
 

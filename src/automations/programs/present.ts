@@ -26,7 +26,7 @@ function presentEntries(entries: readonly PageRow[]) {
   return entries.map((entry) => presentEntry(entry, false));
 }
 
-/** Who waits for a run. A wait ends when they close the connection, so that no run is claimed for them. */
+/** The client that waits for a run. The wait ends with its connection, so that no run is claimed for a client that has gone. */
 export function readerOf({ identity, credential }: FastifyRequest, { raw }: FastifyReply): WaitReader {
   // A claim, which is a credential for one run, is checked whenever it is used.
   return { identity: identity ?? { kind: 'anonymous' }, credential, onGone: (end) => whenClosed(raw, end) };

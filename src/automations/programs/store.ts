@@ -27,11 +27,10 @@ export type ProgramWork = {
 };
 
 export async function findWorkOf(db: Db, run: { appId: string; id: string }): Promise<ProgramWork | undefined> {
-  const [row] = await db<ProgramWork[]>`
+  return db<ProgramWork[]>`
     select ready_at, claim, lease_seconds, lease_until, code_version, refused_versions, seen, batch_after, batch_digest,
       woken_by, wake_event, wakes, wake_after
-    from automation_program_work where app_id = ${run.appId} and run_id = ${run.id}`;
-  return row;
+    from automation_program_work where app_id = ${run.appId} and run_id = ${run.id}`.first();
 }
 
 export async function saveWorkOf(db: Db, run: { appId: string; id: string }, work: ProgramWork): Promise<void> {

@@ -43,10 +43,9 @@ export async function findOffered(
   eventId: string,
   now: Date,
 ): Promise<{ runId: string; claim: string; leaseUntil: Date } | undefined> {
-  const [row] = await db<{ runId: string; claim: string; leaseUntil: Date }[]>`
+  return db<{ runId: string; claim: string; leaseUntil: Date }[]>`
     select run_id, claim, lease_until from automation_program_work
-    where app_id = ${appId} and wake_event = ${eventId} and lease_until > ${now}`;
-  return row;
+    where app_id = ${appId} and wake_event = ${eventId} and lease_until > ${now}`.first();
 }
 
 /** Lets functions be woken immediately for the runs of these automations that wait for it. */

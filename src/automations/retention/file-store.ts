@@ -59,10 +59,10 @@ export async function deleteFilesOf(db: Db, removed: Removed, countMax: number):
     order by f.id limit ${countMax} for update of f skip locked`;
   if (locked.length === 0) return 0;
   // Looks again: what referred to a file before it was locked is visible only to a new statement.
-  const gone = await db`
+  const { count } = await db`
     delete from files f
     where f.app_id = ${appId} and f.id = any(${locked.map(({ id }) => id)}::uuid[]) and ${isOnlyTheirs}`;
-  return gone.count;
+  return count;
 }
 
 /** Passes the files that other runs still name on to these: the last one takes them with it. */

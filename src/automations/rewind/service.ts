@@ -132,8 +132,8 @@ export function createRetries(deps: RetryDeps): Retries {
 function checkMembers({ from, payload, outputs, workflow_version }: RetryInput): void {
   if (from !== undefined && payload !== undefined) throw invalidField('payload', 'cannot be combined with from');
   if (from !== undefined) return;
-  if (outputs !== undefined) throw invalidField('outputs', 'needs from');
-  if (workflow_version !== undefined) throw invalidField('workflow_version', 'needs from');
+  if (outputs !== undefined) throw invalidField('outputs', 'requires from');
+  if (workflow_version !== undefined) throw invalidField('workflow_version', 'requires from');
 }
 
 async function keepOfGraph(

@@ -28,11 +28,10 @@ export async function claimInvocation(
 }
 
 export async function findInvocation(db: Db, invocation: Invocation): Promise<InvocationRow | undefined> {
-  const [row] = await db<InvocationRow[]>`
+  return db<InvocationRow[]>`
     select request_digest, run_id from automation_invocations
     where app_id = ${invocation.appId} and automation_id = ${invocation.automationId}
-      and caller = ${invocation.caller} and idempotency_key = ${invocation.idempotencyKey}`;
-  return row;
+      and caller = ${invocation.caller} and idempotency_key = ${invocation.idempotencyKey}`.first();
 }
 
 /** Deletes idempotency keys and dispatched events from before this time. Logged events are kept for longer. */

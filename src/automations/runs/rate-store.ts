@@ -74,12 +74,11 @@ async function findOldest(
       ? db``
       : db`and (p.concurrency_key is null or ${more} + (select count(*) from automation_runs r where ${own('r')}
           and r.status = 'running' and r.concurrency_key = p.concurrency_key) < ${runsOfValue})`;
-  const [row] = await db<Waiting[]>`
+  return db<Waiting[]>`
     select p.app_id, p.id from automation_runs p
     where ${own('p')} and p.status = 'pending' and p.rate_key = ${rateKey} and p.graph_version is not null
       ${starting === undefined ? db`` : db`and p.id <> ${starting}`} ${hasRoom}
-    order by p.created_at, p.id limit 1`;
-  return row;
+    order by p.created_at, p.id limit 1`.first();
 }
 
 async function wakeAt(db: Db, run: Waiting, at: Date): Promise<void> {

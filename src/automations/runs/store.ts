@@ -8,6 +8,7 @@ import { announceChange, changeChannel } from '../../http/streams/sse.ts';
 import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
+import { sandboxIsThere } from '../../tenancy/visible.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
@@ -147,7 +148,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
   const payload = JSON.stringify(run.payload ?? null);
   const input = run.input === undefined ? null : JSON.stringify(run.input);
-  const [row] = await db<[RunRow]>`
+  return db<[RunRow]>`
     with made as (
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
         payload, participants, error, event_id, scheduled_at, depth, event_depth, tree_id, parent_run_id, parent_command_id, retried_from,
@@ -169,13 +170,11 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
       select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
         'traceparent', made.traceparent)))
       from made where made.graph_version is not null and not made.program and made.status = 'pending')
-    select made.*, (select count(*) from job) as jobs from made`;
-  return row;
+    select made.*, (select count(*) from job) as jobs from made`.first();
 }
 
 export async function findRun(db: Db, appId: string, id: string): Promise<RunRow | undefined> {
-  const [row] = await db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = ${id}`;
-  return row;
+  return db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = ${id}`.first();
 }
 
 /**
@@ -191,7 +190,7 @@ export type WorkRow = RunRow & {
 };
 
 export async function findWork(db: Db, appId: string, id: string): Promise<WorkRow | undefined> {
-  const [row] = await db<WorkRow[]>`
+  return db<WorkRow[]>`
     select r.*, (a.max_concurrent_runs is not null or a.concurrency is not null or a.rate is not null) as limited,
       r.tree_id is not null
         or exists (select 1 from automation_run_trees t where t.app_id = ${appId} and t.id = r.id) as in_tree,
@@ -199,8 +198,7 @@ export async function findWork(db: Db, appId: string, id: string): Promise<WorkR
       (select g.scopes from automation_graphs g where g.app_id = ${appId} and g.automation_id = r.automation_id
         and g.version = r.graph_version) as graph_scopes
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
-    where r.app_id = ${appId} and r.id = ${id}`;
-  return row;
+    where r.app_id = ${appId} and r.id = ${id} and ${sandboxIsThere(db, 'r.app_id', 'r.sandbox_id')}`.first();
 }
 
 /** The id of the tree that a run belongs to. */
@@ -230,8 +228,7 @@ export async function countTreeEntries(db: Db, appId: string, treeId: string): P
 }
 
 export async function lockRun(db: Db, appId: string, id: string): Promise<RunRow | undefined> {
-  const [row] = await db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = ${id} for update`;
-  return row;
+  return db<RunRow[]>`select * from automation_runs where app_id = ${appId} and id = ${id} for update`.first();
 }
 
 export async function findRuns(db: Db, appId: string, ids: readonly string[]): Promise<RunRow[]> {
@@ -260,6 +257,7 @@ export async function listChangedRuns(
     from unnest(${runs.map((run) => run.appId)}::uuid[], ${runs.map((run) => run.id)}::uuid[],
       ${runs.map((run) => run.sequence)}::integer[]) with ordinality as given (app_id, id, sequence, place)
     left join automation_runs r on r.app_id = given.app_id and r.id = given.id
+      and ${sandboxIsThere(db, 'r.app_id', 'r.sandbox_id')}
     where r.sequence is distinct from given.sequence`;
   return rows.map((row) => row.place);
 }

@@ -27,12 +27,11 @@ const keysMax = 1_000;
  * returns undefined and locks nothing. Call it before locking any run of the automation, so that no deadlock is possible.
  */
 export async function lockLimit(db: Db, appId: string, automationId: string): Promise<Limits | undefined> {
-  const [row] = await db<Limits[]>`
+  return db<Limits[]>`
     select max_concurrent_runs, concurrency, rate from automations
     where app_id = ${appId} and id = ${automationId}
       and (max_concurrent_runs is not null or concurrency is not null or rate is not null)
-    for no key update`;
-  return row;
+    for no key update`.first();
 }
 
 /** Whether one more run of an automation without a workflow may start now. */

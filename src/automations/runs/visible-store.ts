@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { inScope, runVisible } from '../../tenancy/visible.ts';
@@ -9,9 +10,8 @@ import type { RunRow } from './store.ts';
 /** SQL for runs that are visible to a caller: by id and in lists. */
 
 export async function findVisibleRun(db: Db, caller: Caller, id: string): Promise<RunRow | undefined> {
-  const [row] = await db<RunRow[]>`
-    select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller, 'r')}`;
-  return row;
+  return db<RunRow[]>`
+    select r.* from automation_runs r where r.id = ${id} and ${runVisible(db, caller, 'r')}`.first();
 }
 
 /** Returns the ids of those runs that are visible to the caller. */
@@ -30,11 +30,12 @@ export async function listRuns(
 ): Promise<[RunRow[], number]> {
   const where = db`${inScope(db, caller, 'r')} and r.automation_id = ${automationId}
     and (${status ?? null}::text is null or r.status = ${status ?? null})`;
-  const rows = await db<RunRow[]>`
-    select r.* from automation_runs r where ${where}
-    order by r.created_at desc, r.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [{ total }] = await db<[{ total: number }]>`select count(*) as total from automation_runs r where ${where}`;
-  return [rows, total];
+  return readWithTotal(
+    db<RunRow[]>`
+      select r.* from automation_runs r where ${where}
+      order by r.created_at desc, r.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from automation_runs r where ${where}`,
+  );
 }
 
 /** A run in a list, without payload and result, which are read run by run. */

@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
+import { sandboxIsThere } from '../../tenancy/visible.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 
 /** SQL for the triggers of runs: events and due schedules. */
@@ -23,14 +24,12 @@ export type EventRow = {
 type EventKey = { appId: string; eventId: string };
 
 export async function findUndispatched(db: Db, key: EventKey): Promise<EventRow | undefined> {
-  const [row] = await db<EventRow[]>`
-    select * from events where app_id = ${key.appId} and id = ${key.eventId} and dispatched_at is null`;
-  return row;
+  return db<EventRow[]>`
+    select * from events where app_id = ${key.appId} and id = ${key.eventId} and dispatched_at is null`.first();
 }
 
 export async function findEvent(db: Db, key: EventKey): Promise<EventRow | undefined> {
-  const [row] = await db<EventRow[]>`select * from events where app_id = ${key.appId} and id = ${key.eventId}`;
-  return row;
+  return db<EventRow[]>`select * from events where app_id = ${key.appId} and id = ${key.eventId}`.first();
 }
 
 /** Marks the event as dispatched. Returns false if another process has already done so. */
@@ -87,6 +86,7 @@ export async function wakeParents(tx: Db, event: EventRow): Promise<void> {
 export async function lockDueSchedules(tx: Db, now: Date, countMax: number): Promise<FullAutomation[]> {
   return tx<FullAutomation[]>`
     select * from automations a where next_tick_at <= ${now} and ${isInUse(tx, 'a.app_id')}
+      and ${sandboxIsThere(tx, 'a.app_id', 'a.sandbox_id')}
     order by next_tick_at limit ${countMax} for update skip locked`;
 }
 

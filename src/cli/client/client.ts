@@ -102,40 +102,9 @@ async function findScope({ app, sandbox }: ChosenApp, within: (scope: ChosenApp)
   return found;
 }
 
-function createClient(
-  { base, credential, developer, target, requestIds }: Resolved,
-  scope: () => Promise<ChosenApp>,
-  signal: AbortSignal,
-): Client {
-  const root = base.pathname.replace(/\/$/, '');
-
-  async function open(method: string, path: string, { headers: given, body, cancel }: Opened) {
-    const isForDeveloper = path.startsWith('/protected/');
-    const { app, sandbox } = isForDeveloper ? {} : await scope();
-    const headers = {
-      ...(isForDeveloper ? (developer ?? credential) : credential),
-      ...defined({ 'x-app': app, 'x-sandbox': sandbox }),
-      ...(requestIds === undefined ? {} : { 'x-request-id': `${requestIds}${newUuid()}` }),
-      ...given,
-    };
-    try {
-      // Origin and path are separate, so that a key such as ".." reaches the server unchanged.
-      return await undici()
-        .getGlobalDispatcher()
-        .request({
-          origin: base.origin,
-          path: `${root}${isForDeveloper || path === '/mcp' ? '' : '/api/v1'}${path}`,
-          method: method as Dispatcher.HttpMethod,
-          signal: cancel === undefined ? signal : AbortSignal.any([signal, cancel]),
-          ...noTimeouts,
-          headers,
-          body: (body ?? null) as string | null,
-        });
-    } catch (error) {
-      throw describeConnectionError(error, base.origin);
-    }
-  }
-
+function createClient(resolved: Resolved, scope: () => Promise<ChosenApp>, signal: AbortSignal): Client {
+  const { base, target } = resolved;
+  const open = createOpen(resolved, scope, signal);
   return {
     target,
     scope,
@@ -168,19 +137,10 @@ function createClient(
 
     async *converse(body, given, cancel) {
       const headers = { ...given, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-      const response = await open('POST', '/mcp', { headers, body, cancel });
       try {
-        if (String(response.headers['content-type']).startsWith('text/event-stream'))
-          for await (const { data } of readEvents(response.body)) yield data;
-        else {
-          const text = await response.body.text();
-          // The protocol's own errors are messages, whatever the status.
-          if (response.statusCode >= 400 && !text.startsWith('{"jsonrpc"'))
-            throw readApiError(response.statusCode, text);
-          if (text !== '') yield JSON.parse(text) as unknown;
-        }
+        yield* readMessages(await open('POST', '/mcp', { headers, body, cancel }));
       } catch (error) {
-        throw error instanceof ApiError ? error : describeConnectionError(error, base.origin);
+        throw describeConnectionError(error, base.origin);
       }
     },
 
@@ -195,6 +155,55 @@ function createClient(
       return bodyOf(response);
     },
   };
+}
+
+/** Sends one request, and returns its response of any status. Throws ApiError if there is none. */
+type Open = (method: string, path: string, request: Opened) => Promise<Dispatcher.ResponseData>;
+
+function createOpen(
+  { base, credential, developer, requestIds }: Resolved,
+  scope: () => Promise<ChosenApp>,
+  signal: AbortSignal,
+): Open {
+  const root = base.pathname.replace(/\/$/, '');
+  return async (method, path, { headers: given, body, cancel }) => {
+    const isForDeveloper = path.startsWith('/protected/');
+    const { app, sandbox } = isForDeveloper ? {} : await scope();
+    const headers = {
+      ...(isForDeveloper ? (developer ?? credential) : credential),
+      ...defined({ 'x-app': app, 'x-sandbox': sandbox }),
+      ...(requestIds === undefined ? {} : { 'x-request-id': `${requestIds}${newUuid()}` }),
+      ...given,
+    };
+    try {
+      // Origin and path are separate, so that a key such as ".." reaches the server unchanged.
+      return await undici()
+        .getGlobalDispatcher()
+        .request({
+          origin: base.origin,
+          path: `${root}${isForDeveloper || path === '/mcp' ? '' : '/api/v1'}${path}`,
+          method: method as Dispatcher.HttpMethod,
+          signal: cancel === undefined ? signal : AbortSignal.any([signal, cancel]),
+          ...noTimeouts,
+          headers,
+          body: (body ?? null) as string | null,
+        });
+    } catch (error) {
+      throw describeConnectionError(error, base.origin);
+    }
+  };
+}
+
+/** The messages in a response of the MCP endpoint. Throws ApiError. */
+async function* readMessages({ statusCode, headers, body }: Dispatcher.ResponseData): AsyncGenerator<unknown> {
+  if (String(headers['content-type']).startsWith('text/event-stream')) {
+    for await (const { data } of readEvents(body)) yield data;
+    return;
+  }
+  const text = await body.text();
+  // The protocol's own errors are messages, whatever the status.
+  if (statusCode >= 400 && !text.startsWith('{"jsonrpc"')) throw readApiError(statusCode, text);
+  if (text !== '') yield JSON.parse(text) as unknown;
 }
 
 /** The body of a response. Throws ApiError for a status of an error. */
@@ -332,6 +341,7 @@ const nextSteps: Record<string, string> = {
 };
 
 function describeConnectionError(error: unknown, origin: string): unknown {
+  if (error instanceof ApiError) return error;
   const { code, name } = error as { code?: string; name?: string };
   if (name === 'AbortError' || code === 'UND_ERR_ABORTED') return error;
   if (/^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/.test(code ?? ''))

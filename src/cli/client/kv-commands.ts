@@ -5,9 +5,15 @@ import type { KvEntriesOptions, KvListOptions, KvOptions, KvPutOptions, KvWatchO
 import { findOwners } from './names.ts';
 import type { ClientOptions } from './session.ts';
 
+const userOption = 'owner of the entry, by id, e-mail or name; required with a secret key or developer token';
+
 export function addKvCommands(program: Command, run: Run): void {
   const kv = program.command('kv').description("read and write users' key-value entries");
-  const userOption = 'owner of the entry, by id, e-mail or name; required with a secret key or developer token';
+  addReads(kv, run);
+  addWrites(kv, run);
+}
+
+function addReads(kv: Command, run: Run): void {
   withConnection(kv.command('get <key>'))
     .description('print the value, byte for byte')
     .option('--user <user>', userOption)
@@ -15,6 +21,37 @@ export function addKvCommands(program: Command, run: Run): void {
       const { get } = await import('./kv.ts');
       await run(options, async (session) => get(session, key, await findOwners(session.client, options)));
     });
+  withConnection(kv.command('list'))
+    .description('list entries, 100 per page')
+    .option('--user <user>', 'only entries of this user')
+    .option('--prefix <prefix>', 'only keys with this prefix')
+    .option('--page <number>', 'page number, from 1', readCount)
+    .action(async (options: ClientOptions & KvListOptions) => {
+      const { list } = await import('./kv.ts');
+      await run(options, async (session) => list(session, await findOwners(session.client, options)));
+    });
+  withConnection(kv.command('entries'))
+    .description('list entries by key, with a cursor')
+    .option('--user <user>', userOption)
+    .option('--prefix <prefix>', 'only keys with this prefix')
+    .option('--cursor <cursor>', 'continue after this cursor')
+    .option('--limit <number>', 'number of entries', readCount)
+    .action(async (options: ClientOptions & KvEntriesOptions) => {
+      const { entries } = await import('./kv.ts');
+      await run(options, async (session) => entries(session, await findOwners(session.client, options)));
+    });
+  withConnection(kv.command('watch [key]'))
+    .description('print changes of one entry, or of all, as they happen')
+    .option('--user <user>', userOption)
+    .option('--prefix <prefix>', 'only keys with this prefix')
+    .option('--limit <number>', 'exit after this many changes', readCount)
+    .action(async (key: string | undefined, options: ClientOptions & KvWatchOptions) => {
+      const { watch } = await import('./kv.ts');
+      await run(options, async (session) => watch(session, key, await findOwners(session.client, options)));
+    });
+}
+
+function addWrites(kv: Command, run: Run): void {
   withConnection(kv.command('put <key> [value]'))
     .description('create or overwrite an entry; without a value (or with -), read it from standard input')
     .option('--user <user>', userOption)
@@ -26,15 +63,6 @@ export function addKvCommands(program: Command, run: Run): void {
     .action(async (key: string, value: string | undefined, options: ClientOptions & KvPutOptions) => {
       const { put } = await import('./kv.ts');
       await run(options, async (session) => put(session, key, value, await findOwners(session.client, options)));
-    });
-  withConnection(kv.command('list'))
-    .description('list entries, 100 per page')
-    .option('--user <user>', 'only entries of this user')
-    .option('--prefix <prefix>', 'only keys with this prefix')
-    .option('--page <number>', 'page number, from 1', readCount)
-    .action(async (options: ClientOptions & KvListOptions) => {
-      const { list } = await import('./kv.ts');
-      await run(options, async (session) => list(session, await findOwners(session.client, options)));
     });
   withConnection(kv.command('increment <key> [by]'))
     .description('add to a number (by default 1) and print the sum')
@@ -48,25 +76,6 @@ export function addKvCommands(program: Command, run: Run): void {
       await run(options, async (session) =>
         increment(session, key, Number(by ?? 1), await findOwners(session.client, options)),
       );
-    });
-  withConnection(kv.command('watch [key]'))
-    .description('print changes of one entry, or of all, as they happen')
-    .option('--user <user>', userOption)
-    .option('--prefix <prefix>', 'only keys with this prefix')
-    .option('--limit <number>', 'exit after this many changes', readCount)
-    .action(async (key: string | undefined, options: ClientOptions & KvWatchOptions) => {
-      const { watch } = await import('./kv.ts');
-      await run(options, async (session) => watch(session, key, await findOwners(session.client, options)));
-    });
-  withConnection(kv.command('entries'))
-    .description('list entries by key, with a cursor')
-    .option('--user <user>', userOption)
-    .option('--prefix <prefix>', 'only keys with this prefix')
-    .option('--cursor <cursor>', 'continue after this cursor')
-    .option('--limit <number>', 'number of entries', readCount)
-    .action(async (options: ClientOptions & KvEntriesOptions) => {
-      const { entries } = await import('./kv.ts');
-      await run(options, async (session) => entries(session, await findOwners(session.client, options)));
     });
   withConnection(kv.command('batch <file>'))
     .description('run up to 100 operations, all or none: a JSON array in a file, or - for standard input')

@@ -39,6 +39,7 @@ export function addPeopleCommands(program: Command, setCode: SetCode): void {
   addActionCommands(program, run);
   addErasureCommands(program, run);
   addOtherCommands(program, run);
+  addLedgerCommands(program, run);
   addEventCommands(program, run);
   addDevelopCommands(program, run, setCode);
 }
@@ -93,6 +94,17 @@ function addOtherCommands(program: Command, run: Run): void {
       const { set } = await import('./secrets.ts');
       await run(options, (session) => set(session, name, options));
     });
+  withConnection(groupOf('events').command('watch'))
+    .description('print events as they happen')
+    .option('--type <event>', 'only events of this name')
+    .option('--limit <number>', 'exit after this many events', readCount)
+    .action(async (options: ClientOptions & EventWatchOptions) => {
+      const { watch } = await import('./events.ts');
+      await run(options, (session) => watch(session, options));
+    });
+}
+
+function addLedgerCommands(program: Command, run: Run): void {
   const ledger = program.command('ledger').description('export and verify the signed ledger of an app');
   withConnection(ledger.command('head'))
     .description('print the signed head of the ledger for later comparison')
@@ -107,14 +119,6 @@ function addOtherCommands(program: Command, run: Run): void {
     .action(async (options: ClientOptions & { head?: string[] }) => {
       const { verify } = await import('./ledger.ts');
       await run(options, (session) => verify(session, options));
-    });
-  withConnection(groupOf('events').command('watch'))
-    .description('print events as they happen')
-    .option('--type <event>', 'only events of this name')
-    .option('--limit <number>', 'exit after this many events', readCount)
-    .action(async (options: ClientOptions & EventWatchOptions) => {
-      const { watch } = await import('./events.ts');
-      await run(options, (session) => watch(session, options));
     });
 }
 

@@ -125,45 +125,58 @@ export function createFetcher(options: FetcherOptions = {}): Fetcher {
     fetch(address, wanted = {}) {
       const method = wanted.method ?? 'GET';
       return trace(`fetch ${method}`, { kind: 'client', attributes: { 'http.request.method': method } }, () =>
-        follow(address, wanted),
+        follow({ turns, hops, safe, timeoutMs: timeouts.fetchMs }, address, wanted),
       );
     },
   };
-
-  async function follow(address: string, wanted: FetchRequest): Promise<FetchResponse> {
-    const deadline = new Deadline(wanted.timeoutMs ?? timeouts.fetchMs, wanted.signal);
-    let response: RawResponse | undefined;
-    try {
-      let url = safe(address);
-      let hop: FetchRequest = wanted;
-      noteAttributes({ 'server.address': url.hostname });
-      deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
-      for (let redirects = 0; ; redirects++) {
-        response = await deadline.race(resolveFor(wanted.lane ?? '', () => hops.request(url, hop, deadline.signal)));
-        const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
-        noteAttributes({ 'http.response.status_code': response.statusCode });
-        const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(target));
-        if (target === undefined || refused)
-          return readResponse(response, url, redirects, refused ? target.href : undefined, wanted, deadline);
-        drop(response.body);
-        if (redirects >= fetchLimits.redirectsMax)
-          throw new FetchError('too_many_redirects', `The URL redirects more than ${fetchLimits.redirectsMax} times.`);
-        const next = safe(target.href);
-        hop = afterRedirect(hop, response.statusCode, next.origin !== url.origin);
-        url = next;
-      }
-    } catch (error) {
-      deadline.end();
-      // An unread body would hold its connection for as long as the host likes.
-      if (response !== undefined) drop(response.body);
-      throw asFetchError(error, deadline.passed);
-    }
-  }
 
   function safe(address: string): URL {
     const checked = checkUrl(address, allow);
     if (!checked.ok) throw new FetchError('unsafe_url', `The URL ${checked.problem}`);
     return checked.url;
+  }
+}
+
+type FollowDeps = {
+  turns: RequestQueue;
+  hops: ReturnType<typeof createHops>;
+  /** Throws FetchError for an unsafe URL. */
+  safe(address: string): URL;
+  timeoutMs: number;
+};
+
+/** Sends the request, and further ones while the responses redirect. */
+async function follow(
+  { turns, hops, safe, timeoutMs }: FollowDeps,
+  address: string,
+  wanted: FetchRequest,
+): Promise<FetchResponse> {
+  const deadline = new Deadline(wanted.timeoutMs ?? timeoutMs, wanted.signal);
+  let response: RawResponse | undefined;
+  try {
+    let url = safe(address);
+    let hop: FetchRequest = wanted;
+    noteAttributes({ 'server.address': url.hostname });
+    deadline.onEnd(await turns.take(wanted.lane ?? '', url.host, deadline.signal));
+    for (let redirects = 0; ; redirects++) {
+      response = await deadline.race(resolveFor(wanted.lane ?? '', () => hops.request(url, hop, deadline.signal)));
+      const target = wanted.redirect === 'manual' ? undefined : redirectTarget(response, url);
+      noteAttributes({ 'http.response.status_code': response.statusCode });
+      const refused = target !== undefined && wanted.mayFollow && !(await wanted.mayFollow(target));
+      if (target === undefined || refused)
+        return readResponse(response, url, redirects, refused ? target.href : undefined, wanted, deadline);
+      drop(response.body);
+      if (redirects >= fetchLimits.redirectsMax)
+        throw new FetchError('too_many_redirects', `The URL redirects more than ${fetchLimits.redirectsMax} times.`);
+      const next = safe(target.href);
+      hop = afterRedirect(hop, response.statusCode, next.origin !== url.origin);
+      url = next;
+    }
+  } catch (error) {
+    deadline.end();
+    // An unread body would hold its connection for as long as the host likes.
+    if (response !== undefined) drop(response.body);
+    throw asFetchError(error, deadline.passed);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Db, Transaction } from '../../db/database.ts';
 import type { Scope } from '../../tenancy/caller.ts';
-import type { Owned } from '../../tenancy/visible.ts';
+import { type Owned, sandboxIsThere } from '../../tenancy/visible.ts';
 import type { StoredError } from '../store.ts';
 import type { Wanted } from './prompts.ts';
 import type { JsonObject } from './schema-shape.ts';
@@ -45,9 +45,8 @@ export async function insertSchema(
 }
 
 export async function findSchema(db: Db, { appId, id }: ExtractionKey): Promise<Wanted | undefined> {
-  const [row] = await db<Wanted[]>`
-    select schema, instructions, model from extraction_schemas where app_id = ${appId} and extraction_id = ${id}`;
-  return row;
+  return db<Wanted[]>`
+    select schema, instructions, model from extraction_schemas where app_id = ${appId} and extraction_id = ${id}`.first();
 }
 
 /** Marks outputs as waiting for their data. */
@@ -62,16 +61,18 @@ export async function insertPending(db: Db, { appId, id }: ExtractionKey, output
 }
 
 export async function findRunningStructure(db: Db, { appId, id }: ExtractionKey): Promise<StructureRow | undefined> {
-  const [row] = await db<StructureRow[]>`
+  return db<StructureRow[]>`
     select e.app_id, e.id, e.sandbox_id, e.org_id, e.team_id, e.user_id, e.agent_id, e.destination_kind,
       e.cause_tree_id, e.cause_depth, s.schema, s.instructions, s.model
     from extractions e join extraction_schemas s on s.app_id = e.app_id and s.extraction_id = e.id
-    where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'`;
-  return row;
+    where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'
+      and ${sandboxIsThere(db, 'e.app_id', 'e.sandbox_id')}`.first();
 }
 
 export async function isRunning(db: Db, { appId, id }: ExtractionKey): Promise<boolean> {
-  const rows = await db`select 1 from extractions where app_id = ${appId} and id = ${id} and state = 'running'`;
+  const rows = await db`
+    select 1 from extractions e where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'
+      and ${sandboxIsThere(db, 'e.app_id', 'e.sandbox_id')}`;
   return rows.length > 0;
 }
 
@@ -191,10 +192,9 @@ export async function findOutcome(
   tx: Db,
   { appId, id }: ExtractionKey,
 ): Promise<{ done: number; total: number; error: StoredError | null }> {
-  const [row] = await tx<[{ done: number; total: number; error: StoredError | null }]>`
+  return tx<[{ done: number; total: number; error: StoredError | null }]>`
     select count(*) filter (where d.state = 'done')::integer as done, count(*)::integer as total,
       (array_agg(d.error order by o.ordinal) filter (where d.state = 'failed'))[1] as error
     from extraction_data d join extraction_outputs o on o.app_id = d.app_id and o.id = d.output_id
-    where d.app_id = ${appId} and d.extraction_id = ${id}`;
-  return row;
+    where d.app_id = ${appId} and d.extraction_id = ${id}`.first();
 }

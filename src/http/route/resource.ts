@@ -10,20 +10,26 @@ import { type Api, ref } from './route.ts';
 
 type Callers = readonly AppCallerKind[];
 
-/** The usual five operations on one kind of resource. An absent operation is not registered. */
-type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends TObject> = {
-  /** Path of the collection, such as `/orgs`. */
-  path: string;
-  /** Name of the path parameter, such as `org`. */
-  param: string;
+type Operation = 'create' | 'list' | 'get' | 'update' | 'remove';
+
+/** What the reference shows of the operations. */
+type Described = {
   /** Names for operation ids and summaries: `Org` and `Orgs`, `organisation` and `organisations`. */
   ids: [one: string, many: string];
   words: [one: string, many: string];
   tag: string;
+  /** The descriptions of the operations. */
+  about: Partial<Record<Operation, string>>;
+};
+
+/** The usual five operations on one kind of resource. An absent operation is not registered. */
+type Resource<Row, Create extends TSchema, Update extends TSchema, Query extends TObject> = Described & {
+  /** Path of the collection, such as `/orgs`. */
+  path: string;
+  /** Name of the path parameter, such as `org`. */
+  param: string;
   schema: TSchema & { $id?: string };
   present: (row: Row, caller: Caller) => unknown | Promise<unknown>;
-  /** The descriptions of the operations. */
-  about: Partial<Record<'create' | 'list' | 'get' | 'update' | 'remove', string>>;
   create?: {
     callers: Callers;
     body: Create;
@@ -51,9 +57,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
   api: Api,
   resource: Resource<Row, Create, Update, Query>,
 ): void {
-  const { tag, param, present, about, create, list, get, update, remove } = resource;
-  const [one, many] = resource.ids;
-  const [oneWord, manyWords] = resource.words;
+  const { param, present, create, list, get, update, remove } = resource;
   const item = ref(resource.schema);
   const onePath = `${resource.path}/:${param}`;
   const params = Type.Object({ [param]: Type.String() });
@@ -62,10 +66,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
     api.provisioning(create.callers, {
       method: 'POST',
       path: resource.path,
-      operationId: `create${one}`,
-      tag,
-      summary: `Create ${oneWord}`,
-      ...descriptionOf(about.create),
+      ...describe(resource, 'create'),
       body: create.body,
       ...defined({ budget: create.budget, idempotency: create.idempotency }),
       responses: { 201: item },
@@ -75,10 +76,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
     api.provisioning(list.callers, {
       method: 'GET',
       path: resource.path,
-      operationId: `list${many}`,
-      tag,
-      summary: `List ${manyWords}`,
-      ...descriptionOf(about.list),
+      ...describe(resource, 'list'),
       query: Type.Object({ ...pageQuery, ...list.query?.properties }),
       responses: { 200: pageOf(item) },
       handler: ({ caller, query }) =>
@@ -92,10 +90,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
     api.provisioning(get.callers, {
       method: 'GET',
       path: onePath,
-      operationId: `get${one}`,
-      tag,
-      summary: `Get ${oneWord}`,
-      ...descriptionOf(about.get),
+      ...describe(resource, 'get'),
       params,
       responses: { 200: item },
       handler: async ({ caller, params: given }) => present(await get.run(caller, idOf(given)), caller),
@@ -104,10 +99,7 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
     api.provisioning(update.callers, {
       method: 'PATCH',
       path: onePath,
-      operationId: `update${one}`,
-      tag,
-      summary: `Update ${oneWord}`,
-      ...descriptionOf(about.update),
+      ...describe(resource, 'update'),
       params,
       body: update.body,
       ...defined({ budget: update.budget }),
@@ -119,16 +111,19 @@ export function registerResource<Row, Create extends TSchema, Update extends TSc
     api.provisioning(remove.callers, {
       method: 'DELETE',
       path: onePath,
-      operationId: `delete${one}`,
-      tag,
-      summary: `Delete ${oneWord}`,
-      ...descriptionOf(about.remove),
+      ...describe(resource, 'remove'),
       params,
       responses: { 204: null },
       handler: ({ caller, params: given }) => remove.run(caller, idOf(given)),
     });
 }
 
-function descriptionOf(description: string | undefined): { description?: string } {
-  return description === undefined ? {} : { description };
+function describe({ ids, words, tag, about }: Described, operation: Operation) {
+  const number = operation === 'list' ? 1 : 0;
+  const verb = operation === 'remove' ? 'delete' : operation;
+  return {
+    ...{ tag, operationId: `${verb}${ids[number]}` },
+    summary: `${verb.charAt(0).toUpperCase()}${verb.slice(1)} ${words[number]}`,
+    ...defined({ description: about[operation] }),
+  };
 }

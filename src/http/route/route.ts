@@ -237,13 +237,7 @@ export class Api {
       idempotency: method === 'POST' ? documentedMode(definition) : undefined,
       errors: definition.errors?.$id ?? 'Error',
     });
-    const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
-    const searchesOrLists = itemSchema !== undefined || definition.rateGroup === 'search';
-    const wanted = auditModeOf(access, definition);
-    const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const { admit } = definition;
-    const { body, rawBody, protocol } = definition;
-    const takesNoBody = method === 'POST' && [body, rawBody, protocol].every((each) => each === undefined);
     const add = (fastify: FastifyInstance) =>
       fastify.route({
         method,
@@ -262,36 +256,7 @@ export class Api {
           response: responseSchemas(definition.responses, definition.errors ?? errorSchema),
           security: securityOf(access),
         },
-        handler: withBodyText(async (request, reply) => {
-          reply.code(success);
-          if (takesNoBody) checkBody(emptyBody, request.body ?? null);
-          const handle = async () =>
-            definition.handler({
-              caller: callerOf(request),
-              params: request.params as Static<P>,
-              query: request.query as Static<Q>,
-              body: request.body as Static<B>,
-              request,
-              reply,
-            });
-          const audited = <T>(change: () => Promise<T>) =>
-            audit === undefined || wanted === undefined ? change() : audit.audited(wanted, request, reply, change);
-          const idempotency = method === 'POST' ? this.#idempotency : undefined;
-          const key = idempotency && usableKey(request, modeOf(definition, request.body as Static<B>));
-          if (idempotency !== undefined && key !== undefined) {
-            const caller = await definition.idempotencyCaller?.(request);
-            const one = { key, ...(caller === undefined ? {} : { caller }), request, reply };
-            return idempotency.run({ ...one, change: handle, wrap: audited });
-          }
-          const respond = async () => {
-            const result = await audited(handle);
-            if (reply.sent) return reply;
-            if (itemSchema === undefined) return result;
-            const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
-            return sendList(reply, itemSchema, data, rest);
-          };
-          return searchesOrLists ? preferReplica(respond) : respond();
-        }),
+        handler: withBodyText(this.#handlerOf(access, definition, success, callerOf)),
       });
     if (definition.rawBody === undefined) add(this.#fastify);
     else
@@ -299,6 +264,51 @@ export class Api {
         disableBodyParsing(inner);
         add(inner);
       });
+  }
+
+  /** Calls the handler of a definition: audited, once for an Idempotency-Key, and with lists sent piece by piece. */
+  #handlerOf<C, P extends TSchema, Q extends TSchema, B extends TSchema>(
+    access: Access,
+    definition: RouteDefinition<C, P, Q, B>,
+    success: number,
+    callerOf: (request: FastifyRequest) => C,
+  ) {
+    const { method, body, rawBody, protocol } = definition;
+    const itemSchema = method === 'GET' ? listItemSchema(definition.responses[success]) : undefined;
+    const searchesOrLists = itemSchema !== undefined || definition.rateGroup === 'search';
+    const wanted = auditModeOf(access, definition);
+    const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
+    const idempotency = method === 'POST' ? this.#idempotency : undefined;
+    const takesNoBody = method === 'POST' && [body, rawBody, protocol].every((each) => each === undefined);
+    return async (request: FastifyRequest, reply: FastifyReply) => {
+      reply.code(success);
+      if (takesNoBody) checkBody(emptyBody, request.body ?? null);
+      const handle = async () =>
+        definition.handler({
+          caller: callerOf(request),
+          params: request.params as Static<P>,
+          query: request.query as Static<Q>,
+          body: request.body as Static<B>,
+          request,
+          reply,
+        });
+      const audited = <T>(change: () => Promise<T>) =>
+        audit === undefined || wanted === undefined ? change() : audit.audited(wanted, request, reply, change);
+      const key = idempotency && usableKey(request, modeOf(definition, request.body as Static<B>));
+      if (idempotency !== undefined && key !== undefined) {
+        const caller = await definition.idempotencyCaller?.(request);
+        const one = { key, ...(caller === undefined ? {} : { caller }), request, reply };
+        return idempotency.run({ ...one, change: handle, wrap: audited });
+      }
+      const respond = async () => {
+        const result = await audited(handle);
+        if (reply.sent) return reply;
+        if (itemSchema === undefined) return result;
+        const { data, ...rest } = result as { data: Iterable<unknown> | AsyncIterable<unknown> };
+        return sendList(reply, itemSchema, data, rest);
+      };
+      return searchesOrLists ? preferReplica(respond) : respond();
+    };
   }
 }
 

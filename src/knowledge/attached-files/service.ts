@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../../db/database.ts';
-import type { Keyset, KeysetPage } from '../../db/keyset.ts';
+import type { Keyset, KeysetPage } from '../../db/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { requireQuotaLeft } from '../../tenancy/quotas.ts';
 import { updateDocumentMetadata } from '../documents/store.ts';

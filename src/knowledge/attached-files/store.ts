@@ -1,5 +1,5 @@
 import type { Db, Statement } from '../../db/database.ts';
-import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
+import { type Keyset, type KeysetPage, readKeyset } from '../../db/pages.ts';
 import { isSetAside } from '../../jobs/set-aside.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { documentVisible, ingestionVisible } from '../../tenancy/document-readers.ts';
@@ -71,8 +71,7 @@ export async function findAttachment(
   { sourceId }: SourceKey,
   file: string,
 ): Promise<Attachment | undefined> {
-  const [row] = await db<Attachment[]>`select f.* from ${attachments(db, caller, [sourceId], file)} f`;
-  return row;
+  return db<Attachment[]>`select f.* from ${attachments(db, caller, [sourceId], file)} f`.first();
 }
 
 type AttachmentFilter = { status?: AttachmentStatus | undefined; files?: readonly string[] | undefined };
@@ -133,12 +132,12 @@ export async function deleteFailedItems(
   { appId, sourceId }: SourceKey,
   files: readonly string[],
 ): Promise<number> {
-  const gone = await db`
+  const { count } = await db`
     delete from knowledge_ingestion_items a using knowledge_ingestions i
     where a.app_id = ${appId} and a.file_id = any(${[...files]}::uuid[]) and a.state = 'failed'
       and i.app_id = a.app_id and i.id = a.ingestion_id and i.source_id = ${sourceId}
       and i.status in ('succeeded', 'failed')`;
-  return gone.count;
+  return count;
 }
 
 export async function updateFailedItem(

@@ -8,6 +8,7 @@ import type { StemLanguage } from '../../content/terms.ts';
 import { joinBytes } from '../../db/bytes.ts';
 import type { Db, Statement } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
+import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { documentVisible } from '../../tenancy/document-readers.ts';
@@ -105,11 +106,10 @@ const agentOwners = (db: Db, { appId }: Caller) => db`(
 const keepsVersions = (db: Db) => db`s.version_retention_days is not null as keeps_versions`;
 
 export async function findDocument(db: Db, caller: Caller, id: string): Promise<DocumentView | undefined> {
-  const [row] = await db<DocumentView[]>`
+  return db<DocumentView[]>`
     select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, ${agentOwners(db, caller)}, ${keepsVersions(db)}
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
-    where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}`;
-  return row;
+    where d.id = ${id} and ${sourceVisible(db, caller, 's')} and ${documentVisible(db, caller, 'd')}`.first();
 }
 
 /** A document's text, with what names it. */
@@ -126,14 +126,13 @@ export async function findVisibleText(
   id: string,
   bytesMax: number,
 ): Promise<DocumentText | undefined> {
-  const [row] = await db<DocumentText[]>`
+  return db<DocumentText[]>`
     select d.id, d.source_id, d.title, d.content_hash, d.source_url, t.content,
       case when s.version_retention_days is not null then d.version end as version
     from knowledge_documents d join knowledge_sources s on s.app_id = d.app_id and s.id = d.source_id
     join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id
     where d.id = ${id} and d.total_size <= ${bytesMax} and ${sourceVisible(db, caller, 's')}
-      and ${documentVisible(db, caller, 'd')}`;
-  return row;
+      and ${documentVisible(db, caller, 'd')}`.first();
 }
 
 /** How many of these documents the caller may read. */
@@ -147,8 +146,7 @@ export async function countVisible(db: Db, caller: Caller, ids: readonly string[
 }
 
 export async function findDocumentById(db: Db, appId: string, id: string): Promise<DocumentRow | undefined> {
-  const [row] = await db<DocumentRow[]>`select * from knowledge_documents where app_id = ${appId} and id = ${id}`;
-  return row;
+  return db<DocumentRow[]>`select * from knowledge_documents where app_id = ${appId} and id = ${id}`.first();
 }
 
 /** Where these documents are in the index of their source. */
@@ -182,15 +180,16 @@ export async function listDocuments(
     and ${filter.title === undefined ? db`true` : db`starts_with(lower(d.title), lower(${filter.title}))`}
     and ${documentVisible(db, caller, 'd')}`;
   // An index finds the newest documents of each source; those of all sources together would have to be sorted.
-  const rows = await db<DocumentView[]>`
-    select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, s.agent, s.keeps_versions from ${sources} cross join lateral (
-      select * from knowledge_documents d where ${ofSource}
-      order by d.created_at desc, d.id desc limit ${page.offset + page.pageSize}) d
-    order by d.created_at desc, d.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select coalesce(sum(c.documents), 0)::bigint as total from ${sources} cross join lateral (
-      select count(*) as documents from knowledge_documents d where ${ofSource}) c`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<DocumentView[]>`
+      select d.*, s.org_id, s.team_id, s.user_id, s.agent_id, s.agent, s.keeps_versions from ${sources} cross join lateral (
+        select * from knowledge_documents d where ${ofSource}
+        order by d.created_at desc, d.id desc limit ${page.offset + page.pageSize}) d
+      order by d.created_at desc, d.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`
+      select coalesce(sum(c.documents), 0)::bigint as total from ${sources} cross join lateral (
+        select count(*) as documents from knowledge_documents d where ${ofSource}) c`,
+  );
 }
 
 export type ChunkRow = {
@@ -227,18 +226,16 @@ export async function findDocumentByBytes(db: Db, appId: string, sourceId: strin
 
 /** The only document of a source, for kinds with one document. */
 export async function findFirstDocument(db: Db, appId: string, sourceId: string): Promise<DocumentRow | undefined> {
-  const [row] = await db<DocumentRow[]>`
-    select * from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} order by created_at, id limit 1`;
-  return row;
+  return db<DocumentRow[]>`
+    select * from knowledge_documents where app_id = ${appId} and source_id = ${sourceId} order by created_at, id limit 1`.first();
 }
 
 /** The source's document for a page. */
 export async function findDocumentByUrl(db: Db, appId: string, sourceId: string, url: string) {
-  const [row] = await db<DocumentRow[]>`
+  return db<DocumentRow[]>`
     select * from knowledge_documents
     where app_id = ${appId} and source_id = ${sourceId} and md5(source_url) = md5(${url}) and source_url = ${url}
-    order by created_at, id limit 1`;
-  return row;
+    order by created_at, id limit 1`.first();
 }
 
 /** Returns those pages for which the source has a document. */
@@ -326,10 +323,9 @@ export async function updateDocumentAcl(
 
 /** Deletes the row and its text. Returns the position of its chunks. */
 export async function deleteDocument(db: Db, appId: string, id: string) {
-  const [row] = await db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'aclId'>[]>`
+  return db<Pick<DocumentRow, 'firstOrdinal' | 'chunkCount' | 'wordCount' | 'aclId'>[]>`
     delete from knowledge_documents where app_id = ${appId} and id = ${id}
-    returning first_ordinal, chunk_count, word_count, acl_id`;
-  return row;
+    returning first_ordinal, chunk_count, word_count, acl_id`.first();
 }
 
 export async function readText(db: Db, appId: string, documentId: string): Promise<Buffer | undefined> {
@@ -340,9 +336,8 @@ export async function readText(db: Db, appId: string, documentId: string): Promi
 
 /** The text with the fragments that lead to its headings, to cut its chunks again. */
 export async function readTextWithFragments(db: Db, appId: string, documentId: string) {
-  const [row] = await db<{ content: Buffer; fragments: HeadingFragments | null }[]>`
-    select content, fragments from knowledge_texts where app_id = ${appId} and document_id = ${documentId}`;
-  return row;
+  return db<{ content: Buffer; fragments: HeadingFragments | null }[]>`
+    select content, fragments from knowledge_texts where app_id = ${appId} and document_id = ${documentId}`.first();
 }
 
 /** A range of bytes of the text. */

@@ -41,8 +41,7 @@ export function createEmbeddingJobs(deps: EmbeddingDeps) {
         for (const each of await listPendingNames(db, appId, clock.now()))
           await queueEmbedding(db, { appId, sandboxId: each.sandboxId, embedder: each.name });
       const same = { sandboxId: sandboxId ?? null, embedder: name ?? null };
-      if (await isBehind(db, { appId, id: Number(jobId) }, same))
-        return queueEmbedding(db, order, new Date(Date.now() + turnMs));
+      if (await isBehind(db, { appId, id: Number(jobId) }, same)) return queueEmbedding(db, order, turnMs);
       if (named === null) await embedUnnamed(deps, appId, controls);
       await embedSources(deps, appId, named, controls);
     },

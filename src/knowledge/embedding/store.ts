@@ -33,9 +33,8 @@ export function embedderColumn(db: Db, appId: string) {
 }
 
 export async function findEmbedder(db: Db, { appId, sourceId }: SourceKey): Promise<EmbedderRow | undefined> {
-  const [row] = await db<EmbedderRow[]>`
-    select * from knowledge_embedders where app_id = ${appId} and source_id = ${sourceId}`;
-  return row;
+  return db<EmbedderRow[]>`
+    select * from knowledge_embedders where app_id = ${appId} and source_id = ${sourceId}`.first();
 }
 
 /** Names the embedder of a new source, which has no documents. */
@@ -77,9 +76,8 @@ export async function noteAllPending(db: Db, scope?: Scope): Promise<boolean> {
     ? db`e.app_id = ${scope.appId} and exists (select from knowledge_sources s where s.app_id = ${scope.appId}
         and s.id = e.source_id and s.sandbox_id = ${scope.sandboxId})`
     : db`true`;
-  const marked = await db`
-    update knowledge_embedders e set pending = true, retry_at = null where e.name is not null and ${where}`;
-  return marked.count > 0;
+  return db`
+    update knowledge_embedders e set pending = true, retry_at = null where e.name is not null and ${where}`.any();
 }
 
 /** A name of an embedder. Each sandbox has models of its own. */
@@ -173,13 +171,12 @@ function isIngesting(db: Db, { appId, sourceId }: SourceKey) {
 
 /** Documents of the source that lack vectors of the model: those that may still get them, and those that wait for a retry. */
 export async function countLacking(db: Db, { appId, sourceId }: SourceKey, model: string) {
-  const [row] = await db<[{ waiting: number; refused: number }]>`
+  return db<[{ waiting: number; refused: number }]>`
     select count(*) filter (where r.document_id is null) as waiting,
       count(*) filter (where r.retry_at is not null) as refused
     from knowledge_documents d
     left join knowledge_embedding_refusals r on r.app_id = d.app_id and r.document_id = d.id and r.model = ${model}
-    where d.app_id = ${appId} and d.source_id = ${sourceId} and d.embedding_model is distinct from ${model}`;
-  return row;
+    where d.app_id = ${appId} and d.source_id = ${sourceId} and d.embedding_model is distinct from ${model}`.first();
 }
 
 /**
@@ -213,13 +210,12 @@ export async function completeEmbedder(
 /** The documents of a source, those with vectors of the model, those that may still get them, and the texts of all others. */
 export async function measureSource(db: Db, { appId, sourceId }: SourceKey, model: string) {
   const lacks = db`d.embedding_model is distinct from ${model}`;
-  const [row] = await db<[{ documents: number; done: number; waiting: number; bytes: number; chunks: number }]>`
+  return db<[{ documents: number; done: number; waiting: number; bytes: number; chunks: number }]>`
     select count(*) as documents, count(*) filter (where d.embedding_model = ${model}) as done,
       count(*) filter (where ${lacks} and (r.document_id is null or r.retry_at is not null)) as waiting,
       coalesce(sum(d.total_size) filter (where ${lacks}), 0)::bigint as bytes,
       coalesce(sum(d.chunk_count) filter (where ${lacks}), 0)::bigint as chunks
     from knowledge_documents d
     left join knowledge_embedding_refusals r on r.app_id = d.app_id and r.document_id = d.id and r.model = ${model}
-    where d.app_id = ${appId} and d.source_id = ${sourceId}`;
-  return row;
+    where d.app_id = ${appId} and d.source_id = ${sourceId}`.first();
 }

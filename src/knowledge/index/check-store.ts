@@ -13,7 +13,7 @@ type Counters = { chunkCount: number; wordCount: number; restrictedChunks: numbe
 
 /** The counters of the index, and the counts of its actual documents. */
 export async function compareCounters(db: Db, { appId, sourceId }: SourceKey) {
-  const [row] = await db<{ isCurrent: boolean; counted: Counters; actual: Counters }[]>`
+  return db<{ isCurrent: boolean; counted: Counters; actual: Counters }[]>`
     select i.analysis = ${analysisVersion} as is_current,
       jsonb_build_object('chunkCount', i.chunk_count, 'wordCount', i.word_count,
         'restrictedChunks', i.restricted_chunks) as counted,
@@ -23,8 +23,7 @@ export async function compareCounters(db: Db, { appId, sourceId }: SourceKey) {
       select coalesce(sum(chunk_count), 0) as chunks, coalesce(sum(word_count), 0) as words,
         coalesce(sum(chunk_count) filter (where acl_id is not null), 0) as restricted from knowledge_documents
       where app_id = i.app_id and source_id = i.source_id) d
-    where i.app_id = ${appId} and i.source_id = ${sourceId}`;
-  return row;
+    where i.app_id = ${appId} and i.source_id = ${sourceId}`.first();
 }
 
 export type CheckedDocument = {
@@ -47,7 +46,7 @@ export async function findNextDocument(db: Db, { appId, sourceId }: SourceKey, a
   const beyond: Statement = after
     ? db`(d.created_at, d.id) < (${after.createdAt}::text::timestamptz, ${after.id})`
     : db`true`;
-  const [row] = await db<(CheckedDocument & DocumentPlace)[]>`
+  return db<(CheckedDocument & DocumentPlace)[]>`
     select d.id, d.created_at::text as created_at, d.title, d.language, d.first_ordinal, d.chunk_count, t.content,
       coalesce(sha256(t.content) = d.content_hash, false) as is_whole,
       case when d.embedding_model is null then 0 else d.chunk_count - (
@@ -56,8 +55,7 @@ export async function findNextDocument(db: Db, { appId, sourceId }: SourceKey, a
           and v.ordinal >= d.first_ordinal and v.ordinal < d.first_ordinal + d.chunk_count) end as vectors_missing
     from knowledge_documents d left join knowledge_texts t on t.app_id = d.app_id and t.document_id = d.id
     where d.app_id = ${appId} and d.source_id = ${sourceId} and d.chunk_count > 0 and ${beyond}
-    order by d.created_at desc, d.id desc limit 1`;
-  return row;
+    order by d.created_at desc, d.id desc limit 1`.first();
 }
 
 export function listCheckedChunks(db: Db, { appId, sourceId }: SourceKey, document: CheckedDocument) {

@@ -44,10 +44,10 @@ export type KnowledgeWorkDeps = {
 export type EmbeddingOrder = { appId: string; sandboxId?: string; embedder?: string };
 
 /** Queues one job that embeds documents that lack vectors, however often it is called. */
-export function queueEmbedding(db: Db, order: EmbeddingOrder, runAt?: Date): Promise<void> {
+export function queueEmbedding(db: Db, order: EmbeddingOrder, inMs?: number): Promise<void> {
   const { appId, sandboxId, embedder } = order;
   const key = [taskNames.embedDocuments, appId, sandboxId, embedder].filter((part) => part !== undefined).join('/');
-  return addJob(db, taskNames.embedDocuments, order, { key, runAt });
+  return addJob(db, taskNames.embedDocuments, order, { key, inMs });
 }
 
 /** Queues one job that learns from the sources of an app, however often it is called. */

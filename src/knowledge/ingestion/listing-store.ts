@@ -41,12 +41,11 @@ export async function setListed(
 
 /** How many documents a pull did not see, and how many there were when it began. */
 export async function countUnlisted(db: Db, { appId, sourceId }: SourceKey, pull: string) {
-  const [row] = await db<[{ unlisted: number; before: number }]>`
+  return db<[{ unlisted: number; before: number }]>`
     select count(*) filter (where d.external_seen_by is distinct from ${pull}) as unlisted,
       count(*) filter (where d.created_at < i.created_at) as before
     from knowledge_documents d join knowledge_ingestions i on i.app_id = d.app_id and i.id = ${pull}
-    where d.app_id = ${appId} and d.source_id = ${sourceId} and d.external_id is not null`;
-  return row;
+    where d.app_id = ${appId} and d.source_id = ${sourceId} and d.external_id is not null`.first();
 }
 
 export async function listUnlisted(db: Db, { appId, sourceId }: SourceKey, pull: string, count: number) {
@@ -89,12 +88,12 @@ export async function setPullState(db: Db, { appId, sourceId }: SourceKey, state
 
 /** Marks what the last pull saw as seen by this one too. Returns the number of documents. */
 export async function markSeenAgain(db: Db, { appId, sourceId }: SourceKey, seenBy: string): Promise<number> {
-  const rows = await db`
+  const { count } = await db`
     update knowledge_documents d set external_seen_by = ${seenBy}, external_seen_at = now()
     where d.app_id = ${appId} and d.source_id = ${sourceId} and d.external_id is not null
       and d.external_seen_by is not distinct from (
         select l.external_seen_by from knowledge_documents l
         where l.app_id = ${appId} and l.source_id = ${sourceId} and l.external_id is not null
         order by l.external_seen_at desc limit 1)`;
-  return rows.count;
+  return count;
 }

@@ -431,7 +431,7 @@ export class IngestionRun {
         if (!(error instanceof EmbeddingError)) throw error;
         log.warn({ err: error, ingestion: this.#ingestion.id }, 'The embedder failed; vectors will be added later');
         pending = true;
-        await queueEmbedding(db, { appId: this.#ingestion.appId }, new Date(Date.now() + 5_000));
+        await queueEmbedding(db, { appId: this.#ingestion.appId }, 5_000);
         break;
       }
     }

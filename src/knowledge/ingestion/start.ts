@@ -46,29 +46,6 @@ export type IngestionStarts = {
 };
 
 export function createIngestionStarts({ work, onError }: StartDeps): IngestionStarts {
-  /**
-   * Returns undefined if another ingestion of the source is active and this one may not wait for it, or if one became
-   * active meanwhile.
-   */
-  function insert(db: Db, { source, kind, items, metadata = {}, also }: NewIngestion, inline: boolean, waits: boolean) {
-    const { appId, id: sourceId } = source;
-    return db.begin(async (tx) => {
-      const id = newUuid();
-      const queued = waits && (await store.lockActive(tx, appId, sourceId));
-      const inserted = store.insertIngestion(tx, { appId, id, sourceId, kind, metadata, queued }, items);
-      // One that is queued cannot be refused, so its items are sent with it.
-      const [row] = await Promise.all([inserted, queued && store.insertItems(tx, appId, id, items)]);
-      if (!row) return undefined;
-      await also?.(tx, row);
-      if (queued) return row;
-      await store.insertItems(tx, appId, id, items);
-      // The work is done by `runInline`. The job is needed only if this process crashes.
-      const runAt = inline ? new Date(Date.now() + (leaseSeconds + 1) * 1000) : undefined;
-      await launchIngestion(tx, source, row, runAt);
-      return row;
-    });
-  }
-
   async function begin(db: Db, given: NewIngestion, inline = false) {
     const { caller, source, onActive } = given;
     let waits = onActive === 'queue';
@@ -115,4 +92,26 @@ export function createIngestionStarts({ work, onError }: StartDeps): IngestionSt
       return isNew ? view : { ...view, metadata: { ...view.metadata, already_active: true } };
     },
   };
+}
+
+/**
+ * Returns undefined if another ingestion of the source is active and this one may not wait for it, or if one became
+ * active meanwhile.
+ */
+function insert(db: Db, { source, kind, items, metadata = {}, also }: NewIngestion, inline: boolean, waits: boolean) {
+  const { appId, id: sourceId } = source;
+  return db.begin(async (tx) => {
+    const id = newUuid();
+    const queued = waits && (await store.lockActive(tx, appId, sourceId));
+    const inserted = store.insertIngestion(tx, { appId, id, sourceId, kind, metadata, queued }, items);
+    // One that is queued cannot be refused, so its items are sent with it.
+    const [row] = await Promise.all([inserted, queued && store.insertItems(tx, appId, id, items)]);
+    if (!row) return undefined;
+    await also?.(tx, row);
+    if (queued) return row;
+    await store.insertItems(tx, appId, id, items);
+    // The work is done by `runInline`. The job is needed only if this process crashes.
+    await launchIngestion(tx, source, row, inline ? (leaseSeconds + 1) * 1_000 : 0);
+    return row;
+  });
 }

@@ -5,11 +5,12 @@
  */
 import { hashUrl } from '../../crawls/store.ts';
 import { joinBytes } from '../../db/bytes.ts';
-import type { Db, Transaction } from '../../db/database.ts';
+import type { Db, Statement, Transaction } from '../../db/database.ts';
+import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { ingestionVisible } from '../../tenancy/document-readers.ts';
-import type { Owned } from '../../tenancy/visible.ts';
+import { type Owned, sandboxIsThere } from '../../tenancy/visible.ts';
 import { lockIndex, lockSource } from '../index/store.ts';
 import { aclsOfRestore, aclsOfSource } from '../permissions/store.ts';
 import { type IngestionStatus, jsonOrNull, sourceVisible } from '../sources/store.ts';
@@ -73,14 +74,13 @@ export async function insertIngestion(
   ingestion: Pick<IngestionRow, 'appId' | 'id' | 'sourceId' | 'kind' | 'queued' | 'metadata'>,
   items: readonly NewItem[],
 ): Promise<IngestionRow | undefined> {
-  const [row] = await db<IngestionRow[]>`
+  return db<IngestionRow[]>`
     insert into knowledge_ingestions (app_id, id, source_id, kind, queued, metadata, acl_ids)
     values (${ingestion.appId}, ${ingestion.id}, ${ingestion.sourceId}, ${ingestion.kind}, ${ingestion.queued},
       ${JSON.stringify(ingestion.metadata)}::text::jsonb, ${aclsOf(db, ingestion, items)})
     on conflict (app_id, source_id)
       where status in ('pending', 'running', 'awaiting_callback') and not queued do nothing
-    returning *`;
-  return row;
+    returning *`.first();
 }
 
 /** SQL: the lists of grants of the documents that an ingestion concerns. */
@@ -127,11 +127,10 @@ export async function insertItems(
 /** The active ingestion of a source, if there is one, and whether the caller may see it. */
 export async function findActiveIngestion(db: Db, appId: string, sourceId: string, caller: Caller | undefined) {
   const visible = caller === undefined ? db`true` : ingestionVisible(db, caller, 'i');
-  const [row] = await db<(IngestionRow & { isVisible: boolean })[]>`
+  return db<(IngestionRow & { isVisible: boolean })[]>`
     select i.*, ${visible} as is_visible from knowledge_ingestions i
     where i.app_id = ${appId} and i.source_id = ${sourceId}
-      and i.status in ('pending', 'running', 'awaiting_callback') and not i.queued`;
-  return row;
+      and i.status in ('pending', 'running', 'awaiting_callback') and not i.queued`.first();
 }
 
 /** Sets the list of grants of the only document of an ingestion. */
@@ -161,11 +160,10 @@ export async function findKind(db: Db, appId: string, id: string): Promise<Inges
 }
 
 export async function findIngestion(db: Db, caller: Caller, id: string): Promise<IngestionView | undefined> {
-  const [row] = await db<IngestionView[]>`
+  return db<IngestionView[]>`
     select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
     from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
-    where i.id = ${id} and ${sourceVisible(db, caller, 's')} and ${ingestionVisible(db, caller, 'i')}`;
-  return row;
+    where i.id = ${id} and ${sourceVisible(db, caller, 's')} and ${ingestionVisible(db, caller, 'i')}`.first();
 }
 
 /** The ids of the ingestions that the caller may see. */
@@ -192,14 +190,14 @@ export async function listIngestions(
   page: PageRequest,
 ): Promise<[IngestionView[], number]> {
   const where = db`i.app_id = ${caller.appId} and i.source_id = ${sourceId} and ${ingestionVisible(db, caller, 'i')}`;
-  const rows = await db<IngestionView[]>`
-    select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
-    from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
-    where ${where}
-    order by i.created_at desc, i.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from knowledge_ingestions i where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<IngestionView[]>`
+      select i.*, s.org_id, s.team_id, s.user_id, s.agent_id
+      from knowledge_ingestions i join knowledge_sources s on s.app_id = i.app_id and s.id = i.source_id
+      where ${where}
+      order by i.created_at desc, i.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from knowledge_ingestions i where ${where}`,
+  );
 }
 
 /** Claims an unfinished ingestion that no process works on. Undefined if it has ended or is deleted, queued or held. */
@@ -210,28 +208,33 @@ export async function claimIngestion(
   holder: string,
   leaseSeconds: number,
 ): Promise<IngestionRow | undefined> {
-  const [row] = await db<IngestionRow[]>`
-    update knowledge_ingestions set status = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
+  return db<IngestionRow[]>`
+    update knowledge_ingestions i set status = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
       lease_holder = ${holder}, known_to = ${holder}, lease_until = now() + make_interval(secs => ${leaseSeconds})
     where app_id = ${appId} and id = ${id} and status in ('pending', 'running') and not queued
-      and (lease_until is null or lease_until < now())
-    returning *`;
-  return row;
+      and (lease_until is null or lease_until < now()) and ${sourceIsThere(db, appId)}
+    returning *`.first();
 }
 
 /** Whether an ingestion has ended, was deleted, or waits for another one. */
 export async function isFinished(db: Db, appId: string, id: string): Promise<boolean> {
   const [row] = await db<{ status: string; queued: boolean }[]>`
-    select status, queued from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
+    select status, queued from knowledge_ingestions i
+    where app_id = ${appId} and id = ${id} and ${sourceIsThere(db, appId)}`;
   return row === undefined || row.queued || row.status === 'succeeded' || row.status === 'failed';
 }
 
 /** Extends the lease. Returns false if it was lost. */
 export async function renewLease(db: Db, appId: string, id: string, holder: string, leaseSeconds: number) {
-  const rows = await db`
-    update knowledge_ingestions set lease_until = now() + make_interval(secs => ${leaseSeconds})
-    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running'`;
-  return rows.count > 0;
+  return db`
+    update knowledge_ingestions i set lease_until = now() + make_interval(secs => ${leaseSeconds})
+    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running' and ${sourceIsThere(db, appId)}`.any();
+}
+
+/** SQL: the sandbox of the ingestion `i` was not deleted. */
+function sourceIsThere(db: Db, appId: string): Statement {
+  return db`exists (select from knowledge_sources s where s.app_id = ${appId} and s.id = i.source_id
+    and ${sandboxIsThere(db, 's.app_id', 's.sandbox_id')})`;
 }
 
 /** Releases the ingestion unfinished. */
@@ -244,10 +247,9 @@ export async function releaseLease(db: Db, appId: string, id: string, holder: st
  * Returns whether the holder has the ingestion, whose index is locked; if so, it keeps it until the transaction ends.
  */
 export async function lockLease(tx: Transaction, appId: string, id: string, holder: string): Promise<boolean> {
-  const rows = await tx`
+  return tx`
     select 1 from knowledge_ingestions
-    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running' for update`;
-  return rows.count > 0;
+    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running' for update`.any();
 }
 
 export function listItems(db: Db, appId: string, ingestionId: string) {
@@ -349,11 +351,10 @@ export async function lockRunning(
   appId: string,
   id: string,
 ): Promise<(IngestionRow & { namesEmbedder: boolean }) | undefined> {
-  const [row] = await tx<(IngestionRow & { namesEmbedder: boolean })[]>`
+  return tx<(IngestionRow & { namesEmbedder: boolean })[]>`
     select i.*, exists (select from knowledge_embedders e where e.app_id = ${appId} and e.source_id = i.source_id
       and e.serving_name is not null) as names_embedder
-    from knowledge_ingestions i where app_id = ${appId} and id = ${id} and status = 'running' for update of i`;
-  return row;
+    from knowledge_ingestions i where app_id = ${appId} and id = ${id} and status = 'running' for update of i`.first();
 }
 
 /** Locks the index of an ingestion's source, and the ingestion, which is returned unless it has ended. */
@@ -361,10 +362,9 @@ export async function lockUnfinished(tx: Transaction, appId: string, id: string)
   const [found] = await tx<{ sourceId: string }[]>`
     select source_id from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
   if (found === undefined || !(await lockIndex(tx, { appId, sourceId: found.sourceId }))) return undefined;
-  const [row] = await tx<IngestionRow[]>`
+  return tx<IngestionRow[]>`
     select * from knowledge_ingestions where app_id = ${appId} and id = ${id}
-      and status in ('pending', 'running', 'awaiting_callback') for update`;
-  return row;
+      and status in ('pending', 'running', 'awaiting_callback') for update`.first();
 }
 
 export async function setStats(db: Db, appId: string, id: string, stats: Record<string, unknown>): Promise<void> {

@@ -86,12 +86,12 @@ export async function launchIngestion(
   tx: Transaction,
   source: SourceRow,
   ingestion: Pick<store.IngestionRow, 'id' | 'kind'>,
-  runAt?: Date,
+  inMs?: number,
 ): Promise<void> {
   const pull = ingestion.kind === 'pull' ? findCreatableKind(source.type)?.pull : undefined;
   if (pull?.by === 'crawl') return startPull(tx, source, ingestion.id, pull.settings(source.payload));
   const payload = { appId: source.appId, ingestionId: ingestion.id };
-  await addJob(tx, taskNames.ingest, payload, { key: `ingest/${ingestion.id}`, runAt });
+  await addJob(tx, taskNames.ingest, payload, { key: `ingest/${ingestion.id}`, inMs });
 }
 
 /** The same for an ingestion that waited until now. */

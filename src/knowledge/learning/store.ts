@@ -126,14 +126,13 @@ export type IndexFacts = {
 };
 
 export async function readIndexFacts(db: Db, key: SourceKey): Promise<IndexFacts | undefined> {
-  const [row] = await db<IndexFacts[]>`
+  return db<IndexFacts[]>`
     select i.languages, i.first_ordinal, i.next_ordinal, i.chunk_count - i.restricted_chunks as chunk_count,
       i.word_count - case when i.restricted_chunks = 0 then 0 else (
         select coalesce(sum(d.word_count), 0) from knowledge_documents d
         where d.app_id = ${key.appId} and d.source_id = i.source_id and d.acl_id is not null) end as word_count,
       i.open_added
-    from knowledge_indexes i where i.app_id = ${key.appId} and i.source_id = ${key.sourceId}`;
-  return row;
+    from knowledge_indexes i where i.app_id = ${key.appId} and i.source_id = ${key.sourceId}`.first();
 }
 
 /** The ordinals that a model must not learn from: of deleted chunks, and of restricted documents. */
@@ -189,9 +188,8 @@ export async function insertCodes(
 
 /** The version of a source's model, and its counted bytes. */
 export async function readModelSize(db: Db, key: SourceKey) {
-  const [row] = await db<{ version: number; bytes: number }[]>`
-    select version, bytes from knowledge_models where app_id = ${key.appId} and source_id = ${key.sourceId}`;
-  return row;
+  return db<{ version: number; bytes: number }[]>`
+    select version, bytes from knowledge_models where app_id = ${key.appId} and source_id = ${key.sourceId}`.first();
 }
 
 /** The bytes that a stored version takes. */

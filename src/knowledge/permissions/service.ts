@@ -18,15 +18,27 @@ import { internAcl, isAdmitted, listPrincipals, type Principal } from './store.t
 const noRole = '00000000-0000-0000-0000-000000000000';
 const reads = ['read'];
 
-export type Permissions = ReturnType<typeof createPermissions>;
-
 type AclInput = Static<typeof aclSchema>;
 type AclChangeInput = Static<typeof aclChangeSchema>;
 
 /** Who among the readers of a source sees a document. */
-export function createPermissions({ db, sources }: { db: Database; sources: SourceService }) {
+export type Permissions = {
+  resolve: typeof resolve;
+  requireNoMoreReaders: typeof requireNoMoreReaders;
   /** Changes the readers of a document; `undefined` lets every reader of its source see it. */
-  async function change(caller: Caller, id: string, input: AclChangeInput | undefined): Promise<void> {
+  change(caller: Caller, id: string, input: AclChangeInput | undefined): Promise<void>;
+  /** The grants of each restricted document that the caller may change. */
+  listGrants(
+    db: Db,
+    caller: Caller,
+    documents: readonly (Owned & { id: string; appId: string; aclId: string | null; agent?: AgentOwnersOf })[],
+  ): Promise<Map<string, Grant[]>>;
+};
+
+type PermissionDeps = { db: Database; sources: Pick<SourceService, 'getForChange'> };
+
+export function createPermissions({ db, sources }: PermissionDeps): Permissions {
+  const change: Permissions['change'] = async (caller, id, input) => {
     const document = found(await findDocument(db, caller, pathId('document', id)));
     const source = await sources.getForChange(db, caller, formatId('source', document.sourceId), 'update');
     const key = { appId: source.appId, sourceId: source.id };
@@ -44,19 +56,14 @@ export function createPermissions({ db, sources }: { db: Database; sources: Sour
       }
       await setDocumentAcl(tx, key, index, current, aclId);
     });
-  }
+  };
 
   return {
     resolve,
     requireNoMoreReaders,
     change,
 
-    /** The grants of each restricted document that the caller may change. */
-    async listGrants(
-      db: Db,
-      caller: Caller,
-      documents: readonly (Owned & { id: string; appId: string; aclId: string | null; agent?: AgentOwnersOf })[],
-    ): Promise<Map<string, Grant[]>> {
+    async listGrants(db, caller, documents) {
       const shown = documents.filter(
         (row) =>
           row.aclId !== null &&

@@ -48,8 +48,7 @@ export async function listPrincipals(
 
 export async function isAdmitted(db: Db, caller: Caller, aclId: string): Promise<boolean> {
   if (canSeeWholeApp(caller)) return true;
-  const rows = await db`select 1 where ${aclId}::uuid in (${admittingAcls(db, caller)})`;
-  return rows.count > 0;
+  return db`select 1 where ${aclId}::uuid in (${admittingAcls(db, caller)})`.any();
 }
 
 /**
@@ -118,7 +117,7 @@ export function aclsOfRestore(
 
 /** Deletes lists that no document has had for a day, `count` at most. Returns their number. */
 export async function deleteUnusedAcls(db: Db, count: number): Promise<number> {
-  const gone = await db`
+  const { count: deleted } = await db`
     delete from knowledge_acls where (app_id, id) in (
       select a.app_id, a.id from knowledge_acls a
       where a.created_at < now() - interval '1 day'
@@ -126,5 +125,5 @@ export async function deleteUnusedAcls(db: Db, count: number): Promise<number> {
         and not exists (select from knowledge_ingestion_items i where i.app_id = a.app_id and i.acl_id = a.id)
         and not exists (select from knowledge_versions v where v.app_id = a.app_id and v.acl_id = a.id)
       limit ${count} for update skip locked)`;
-  return gone.count;
+  return deleted;
 }

@@ -22,7 +22,11 @@ export type SourceDeps = {
   embedding: Pick<EmbeddingService, 'require' | 'requireOperator' | 'nameFirst' | 'rename'>;
 };
 
-export function createSourceChanges({ db, clock, secrets, checkUrl, embedding }: SourceDeps) {
+export type SourceChanges = {
+  update(caller: Caller, id: string, change: Static<typeof sourceUpdateSchema>): Promise<store.SourceView>;
+};
+
+export function createSourceChanges({ db, clock, secrets, checkUrl, embedding }: SourceDeps): SourceChanges {
   /** The space of the vectors of an embedder that a source may name; null for the installation's. */
   async function requireEmbedder(caller: Caller, name: string | null): Promise<string | null> {
     if (name !== null) return (await embedding.require(caller, name)).model;
@@ -31,7 +35,7 @@ export function createSourceChanges({ db, clock, secrets, checkUrl, embedding }:
   }
 
   return {
-    async update(caller: Caller, id: string, change: Static<typeof sourceUpdateSchema>): Promise<store.SourceView> {
+    async update(caller, id, change) {
       const source = await getForChange(db, caller, id, 'update');
       checkLookupKey(caller, change.lookup_key);
       const { payload, metadata, lookup_key: lookupKey } = change;

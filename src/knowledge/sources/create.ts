@@ -14,15 +14,14 @@ import { checkConfiguration, dueAt } from './configuration.ts';
 import { nextCredentials } from './credentials.ts';
 import * as store from './store.ts';
 
-export function createSourceCreation({ clock, secrets, checkUrl, embedding }: SourceDeps) {
+export type SourceCreation = {
+  /** @param ownedBy the owner, if the input does not name it */
+  create(db: Db, caller: Caller, input: Static<typeof sourceCreateSchema>, ownedBy?: Owned): Promise<store.SourceView>;
+};
+
+export function createSourceCreation({ clock, secrets, checkUrl, embedding }: SourceDeps): SourceCreation {
   return {
-    /** @param ownedBy the owner, if the input does not name it */
-    async create(
-      db: Db,
-      caller: Caller,
-      input: Static<typeof sourceCreateSchema>,
-      ownedBy?: Owned,
-    ): Promise<store.SourceView> {
+    async create(db, caller, input, ownedBy) {
       const kind = findCreatableKind(input.type);
       if (kind === undefined)
         throw invalidField('type', `must be one of ${creatableKinds.map(({ type }) => type).join(', ')}`);

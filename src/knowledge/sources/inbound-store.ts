@@ -18,10 +18,9 @@ export async function setInbound(db: Db, appId: string, id: string, inbound: { d
 }
 
 export async function findInboundSource(db: Db, appId: string, digest: Buffer): Promise<SourceRow | undefined> {
-  const [row] = await db<SourceRow[]>`
+  return db<SourceRow[]>`
     select s.* from knowledge_sources s
-    where s.app_id = ${appId} and s.inbound_digest = ${digest} and ${sandboxIsThere(db, 's.app_id', 's.sandbox_id')}`;
-  return row;
+    where s.app_id = ${appId} and s.inbound_digest = ${digest} and ${sandboxIsThere(db, 's.app_id', 's.sandbox_id')}`.first();
 }
 
 /** Keeps the current secret as the previous one until this time. */
@@ -31,13 +30,12 @@ export async function replaceInboundSecret(
   next: { secret: Buffer; previousUntil: Date; now: Date },
 ): Promise<SourceRow | undefined> {
   const overlaps = next.previousUntil > next.now;
-  const [row] = await db<SourceRow[]>`
+  return db<SourceRow[]>`
     update knowledge_sources set inbound_secret = ${next.secret},
       inbound_previous_secret = case when ${overlaps} then inbound_secret end,
       inbound_previous_secret_until =
         case when ${overlaps} and inbound_secret is not null then ${next.previousUntil}::timestamptz end
-    where app_id = ${source.appId} and id = ${source.id} returning *`;
-  return row;
+    where app_id = ${source.appId} and id = ${source.id} returning *`.first();
 }
 
 export async function removeInboundSecret(db: Db, source: { appId: string; id: string }): Promise<void> {
@@ -50,11 +48,10 @@ export async function removeInboundSecret(db: Db, source: { appId: string; id: s
 /** Inserts an accepted message. Returns false if one with this digest has already been accepted. */
 export async function insertInboundMessage(db: Db, message: InboundMessage): Promise<boolean> {
   const { appId, sourceId, digest, ingestionId, sentAt, receivedAt } = message;
-  const inserted = await db`
+  return db`
     insert into inbound_messages (app_id, source_id, digest, ingestion_id, sent_at, received_at)
     values (${appId}, ${sourceId}, ${digest}, ${ingestionId}, ${sentAt}, ${receivedAt})
-    on conflict do nothing`;
-  return inserted.count === 1;
+    on conflict do nothing`.any();
 }
 
 /** Records that a message was sent again at a later time. Returns undefined if it was not. */
@@ -62,19 +59,18 @@ export async function noteResent(
   db: Db,
   { appId, sourceId, digest, sentAt }: Omit<InboundMessage, 'ingestionId' | 'receivedAt'>,
 ): Promise<{ ingestionId: string } | undefined> {
-  const [row] = await db<{ ingestionId: string }[]>`
+  return db<{ ingestionId: string }[]>`
     update inbound_messages set sent_at = ${sentAt}
     where app_id = ${appId} and source_id = ${sourceId} and digest = ${digest} and sent_at < ${sentAt}
-    returning ingestion_id`;
-  return row;
+    returning ingestion_id`.first();
 }
 
 /** Returns the number of deleted messages. */
 export async function deleteInboundMessages(db: Db, receivedBefore: Date, rowsMax: number): Promise<number> {
-  const deleted = await db`
+  const { count } = await db`
     delete from inbound_messages where ctid = any (array(
       select ctid from inbound_messages where received_at < ${receivedBefore} limit ${rowsMax}))`;
-  return deleted.count;
+  return count;
 }
 
 export async function findTokenOfInstallation(

@@ -1,6 +1,6 @@
-import type { Static } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import type { Db } from '../../db/database.ts';
-import type { Keyset } from '../../db/keyset.ts';
+import type { Keyset } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { found } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -8,15 +8,39 @@ import { fieldId, pathId, unknownReference } from '../../tenancy/references.ts';
 import { mayChangeOwned } from '../../tenancy/visible.ts';
 import { creatableKinds } from '../kinds/index.ts';
 import type { sourceListQuery } from '../schema.ts';
-import { createSourceChanges, type SourceDeps } from './change.ts';
-import { createSourceCreation } from './create.ts';
+import { createSourceChanges, type SourceChanges, type SourceDeps } from './change.ts';
+import { createSourceCreation, type SourceCreation } from './create.ts';
 import { credentialsSchemaOf } from './credentials.ts';
 import { getForChange, getSource, type VisibleSource } from './find.ts';
 import * as store from './store.ts';
 
-export type SourceService = ReturnType<typeof createSourceService>;
+type SourceKindView = {
+  type: string;
+  label: string;
+  description: string;
+  payload_schema: TSchema;
+  credentials_schema?: TSchema;
+};
 
-export function createSourceService(deps: SourceDeps) {
+export type SourceService = SourceCreation &
+  SourceChanges & {
+    get: typeof getSource;
+    getForChange: typeof getForChange;
+    /** Undefined unless the source is visible to the caller, who may change it. */
+    findForChange(db: Db, caller: Caller, id: string): Promise<VisibleSource | undefined>;
+    /** The sources that a member of a body names. 422 on it unless all of them are visible to the caller. */
+    resolve(caller: Caller, field: string, texts: readonly string[]): Promise<string[]>;
+    kinds(): { data: SourceKindView[] };
+    list(
+      caller: Caller,
+      query: Static<typeof sourceListQuery>,
+      page: PageRequest,
+    ): Promise<[store.ListedSource[], number]>;
+    listByKeyset(caller: Caller, type: string, keyset: Keyset): ReturnType<typeof store.listSourcesByKeyset>;
+    remove(caller: Caller, id: string): Promise<void>;
+  };
+
+export function createSourceService(deps: SourceDeps): SourceService {
   const { db } = deps;
 
   return {
@@ -25,8 +49,7 @@ export function createSourceService(deps: SourceDeps) {
     get: getSource,
     getForChange,
 
-    /** The sources that a member of a body names. 422 on it unless all of them are visible to the caller. */
-    async resolve(caller: Caller, field: string, texts: readonly string[]): Promise<string[]> {
+    async resolve(caller, field, texts) {
       const ids = [...new Set(texts.map((text) => fieldId('source', field, text)))];
       if ((await store.countVisibleSources(db, caller, ids)) < ids.length) throw unknownReference(field);
       return ids;
@@ -42,11 +65,7 @@ export function createSourceService(deps: SourceDeps) {
       })),
     }),
 
-    async list(
-      caller: Caller,
-      query: Static<typeof sourceListQuery>,
-      page: PageRequest,
-    ): Promise<[store.ListedSource[], number]> {
+    async list(caller, query, page) {
       return store.listSources(
         db,
         caller,
@@ -67,15 +86,14 @@ export function createSourceService(deps: SourceDeps) {
       );
     },
 
-    /** Undefined unless the source is visible to the caller, who may change it. */
-    async findForChange(db: Db, caller: Caller, id: string): Promise<VisibleSource | undefined> {
+    async findForChange(db, caller, id) {
       const source = await store.findSource(db, caller, pathId('source', id));
       return source && mayChangeOwned(caller, source, 'update', source.agent) ? source : undefined;
     },
 
-    listByKeyset: (caller: Caller, type: string, keyset: Keyset) => store.listSourcesByKeyset(db, caller, type, keyset),
+    listByKeyset: (caller, type, keyset) => store.listSourcesByKeyset(db, caller, type, keyset),
 
-    async remove(caller: Caller, id: string): Promise<void> {
+    async remove(caller, id) {
       const source = await getForChange(db, caller, id, 'delete');
       found(await store.deleteSource(db, caller, source.id));
     },

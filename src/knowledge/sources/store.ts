@@ -5,7 +5,7 @@
 import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import type { Db, Statement } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
-import { type Keyset, type KeysetPage, readKeyset } from '../../db/keyset.ts';
+import { type Keyset, type KeysetPage, readKeyset, readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { documentVisible, ingestionVisible } from '../../tenancy/document-readers.ts';
@@ -16,6 +16,7 @@ import {
   matchesSeen,
   type Owned,
   ownedVisible,
+  sandboxIsThere,
 } from '../../tenancy/visible.ts';
 import { embedderColumn, type SourceEmbedder } from '../embedding/store.ts';
 
@@ -119,7 +120,7 @@ export function sourceVisible(db: Db, caller: Caller, alias: string): Fragment {
 }
 
 export async function insertSource(db: Db, scope: Scope, source: NewSource): Promise<SourceView> {
-  const [row] = await db<[SourceView]>`
+  return db<[SourceView]>`
     insert into knowledge_sources as s (app_id, sandbox_id, id, type, state, payload, metadata, org_id, team_id, user_id,
       agent_id, thread_id, installation_id, parent_source_id, next_pull_at, lookup_key, inbound_digest, inbound_token,
       credentials, credentials_for, version_retention_days, versions_from)
@@ -129,8 +130,7 @@ export async function insertSource(db: Db, scope: Scope, source: NewSource): Pro
       ${source.parentSourceId}, ${source.nextPullAt}, ${source.lookupKey ?? null}, ${source.inbound?.digest ?? null}, ${source.inbound?.token ?? null},
       ${source.credentials ?? null}, ${source.credentialsFor ?? null}, ${source.versionRetentionDays ?? null},
       ${source.versionRetentionDays == null ? null : db`date_trunc('milliseconds', clock_timestamp())`})
-    returning ${viewColumns(db, scope)}`;
-  return row;
+    returning ${viewColumns(db, scope)}`.first();
 }
 
 export function jsonOrNull(value: unknown): string | null {
@@ -152,9 +152,8 @@ export async function findSource(
 
 /** A source without a visibility check: for background work. */
 export async function findSourceById(db: Db, appId: string, id: string): Promise<SourceRow | undefined> {
-  const [row] = await db<SourceRow[]>`
-    select s.*, ${embedderColumn(db, appId)} from knowledge_sources s where s.app_id = ${appId} and s.id = ${id}`;
-  return row;
+  return db<SourceRow[]>`
+    select s.*, ${embedderColumn(db, appId)} from knowledge_sources s where s.app_id = ${appId} and s.id = ${id}`.first();
 }
 
 type SourceFilter = {
@@ -179,11 +178,12 @@ export async function listSources(
 ): Promise<[ListedSource[], number]> {
   const where = sourceConditions(db, caller, filter);
   const statistics = filter.withStatistics ? db`, ${statisticsColumn(db, caller)}` : db``;
-  const rows = await db<ListedSource[]>`
-    select ${viewColumns(db, caller, caller)}${statistics} from knowledge_sources s where ${where}
-    order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from knowledge_sources s where ${where}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<ListedSource[]>`
+      select ${viewColumns(db, caller, caller)}${statistics} from knowledge_sources s where ${where}
+      order by s.created_at desc, s.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from knowledge_sources s where ${where}`,
+  );
 }
 
 /** A page of the visible sources of a type, in the order of their ids. */
@@ -250,7 +250,7 @@ export async function updateSource(
   },
 ): Promise<SourceView | undefined> {
   const { versionRetentionDays: days } = change;
-  const [row] = await db<SourceView[]>`
+  return db<SourceView[]>`
     update knowledge_sources s set
       payload = coalesce(${jsonOrNull(change.payload)}::text::jsonb, s.payload),
       metadata = coalesce(${jsonOrNull(change.metadata)}::text::jsonb, s.metadata),
@@ -263,38 +263,34 @@ export async function updateSource(
       versions_from = case when ${days == null} or s.version_retention_days is not null then s.versions_from
         else date_trunc('milliseconds', clock_timestamp()) end,
       updated_at = now()
-    where ${inScope(db, caller, 's')} and s.id = ${id} returning ${viewColumns(db, caller, caller)}`;
-  return row;
+    where ${inScope(db, caller, 's')} and s.id = ${id} returning ${viewColumns(db, caller, caller)}`.first();
 }
 
 export async function deleteSource(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from knowledge_sources s where ${inScope(db, scope, 's')} and s.id = ${id}`;
-  return gone.count > 0;
+  return db`delete from knowledge_sources s where ${inScope(db, scope, 's')} and s.id = ${id}`.any();
 }
 
 export async function sourceExists(db: Db, caller: Caller, id: string): Promise<boolean> {
-  const rows = await db`select 1 from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`;
-  return rows.count > 0;
+  return db`select 1 from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`.any();
 }
 
 /** Counts those sources that are visible to the caller. */
 export async function countVisibleSources(db: Db, caller: Caller, ids: readonly string[]): Promise<number> {
-  const rows = await db`
+  const { count } = await db`
     select 1 from knowledge_sources s where s.id = any(${ids}::uuid[]) and ${sourceVisible(db, caller, 's')}`;
-  return rows.count;
+  return count;
 }
 
 export async function threadExists(db: Db, caller: Caller, id: string): Promise<boolean> {
-  const rows = await db`select 1 from threads t where t.id = ${id} and ${ownedVisible(db, caller, 't')}`;
-  return rows.count > 0;
+  return db`select 1 from threads t where t.id = ${id} and ${ownedVisible(db, caller, 't')}`.any();
 }
 
 /** Locks and returns the source whose schedule has been due for longest. */
 export async function lockDueSource(tx: Db, now: Date): Promise<SourceRow | undefined> {
-  const [row] = await tx<SourceRow[]>`
+  return tx<SourceRow[]>`
     select * from knowledge_sources s where next_pull_at <= ${now} and state = 'active' and ${isInUse(tx, 's.app_id')}
-    order by next_pull_at limit 1 for update skip locked`;
-  return row;
+      and ${sandboxIsThere(tx, 's.app_id', 's.sandbox_id')}
+    order by next_pull_at limit 1 for update skip locked`.first();
 }
 
 export async function setNextPull(db: Db, appId: string, id: string, nextPullAt: Date | null): Promise<void> {

@@ -54,12 +54,11 @@ type Work =
 export async function applySyncs(deps: KnowledgeWorkDeps, key: SourceKey, controls: JobControls): Promise<void> {
   const { db, log } = deps;
   const holder = newUuid();
-  const again = (runAt?: Date) => queueItems(db, key, runAt);
+  const again = (inMs?: number) => queueItems(db, key, inMs);
   const source = await findSourceById(db, key.appId, key.sourceId);
   if (!source) return;
   // Another process has the items. If it dies, its lease ends.
-  if (!(await store.claimItems(db, key, holder, leaseSeconds)))
-    return again(new Date(Date.now() + leaseSeconds * 1_000));
+  if (!(await store.claimItems(db, key, holder, leaseSeconds))) return again(leaseSeconds * 1_000);
   const lease = keepLease({
     ...{ everyMs: heartbeatMs, signal: controls.signal },
     renew: () => store.renewItems(db, key, holder, leaseSeconds),

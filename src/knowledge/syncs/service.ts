@@ -30,15 +30,6 @@ export function createSyncService({ db, clock, sources }: SyncDeps) {
     return sync;
   }
 
-  /** Runs a step with the source's syncs and this one locked. */
-  function change({ appId, sourceId, id }: store.SyncRow, step: (given: Step) => Promise<void>): Promise<void> {
-    return db.begin(async (tx) => {
-      const state = await lockStateOf(tx, { appId, sourceId });
-      const sync = found(await store.lockSync(tx, appId, id));
-      await step({ tx, sync, state });
-    });
-  }
-
   return {
     /** Starts a sync, or resumes the expired one of the same mode. */
     async start(caller: Caller, sourceText: string, input: Static<typeof syncCreateSchema>): Promise<store.SyncView> {
@@ -69,21 +60,21 @@ export function createSyncService({ db, clock, sources }: SyncDeps) {
     ): Promise<store.SyncView> {
       const given = await getForChange(caller, text);
       const batch = await readBatch(db, caller, number, body);
-      await change(given, (step) => storeBatch(step, batch, clock.now()));
+      await change(db, given, (step) => storeBatch(step, batch, clock.now()));
       return view(caller, given.id);
     },
 
     /** Ends the sending. What was sent is still indexed, then a full sync deletes what was not sent. */
     async complete(caller: Caller, text: string, body: Static<typeof syncCompleteSchema>): Promise<store.SyncView> {
       const given = await getForChange(caller, text);
-      await change(given, (step) => completeSync(step, body));
+      await change(db, given, (step) => completeSync(step, body));
       return view(caller, given.id);
     },
 
     /** Ends a sync without deletions. Its batches stay, and what they hold is still indexed. */
     async abort(caller: Caller, text: string, body: Static<typeof syncAbortSchema>): Promise<store.SyncView> {
       const given = await getForChange(caller, text);
-      await change(given, async ({ tx, sync }) => {
+      await change(db, given, async ({ tx, sync }) => {
         requireFence(sync, body.fence);
         if (sync.status === 'aborted') return;
         requireActive(sync);
@@ -92,4 +83,17 @@ export function createSyncService({ db, clock, sources }: SyncDeps) {
       return view(caller, given.id);
     },
   };
+}
+
+/** Runs a step with the source's syncs and this one locked. */
+function change(
+  db: Database,
+  { appId, sourceId, id }: store.SyncRow,
+  step: (given: Step) => Promise<void>,
+): Promise<void> {
+  return db.begin(async (tx) => {
+    const state = await lockStateOf(tx, { appId, sourceId });
+    const sync = found(await store.lockSync(tx, appId, id));
+    await step({ tx, sync, state });
+  });
 }

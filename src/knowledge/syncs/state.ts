@@ -31,6 +31,6 @@ export function expiryOf({ ttlSeconds }: { ttlSeconds: number }, now: Date): Dat
 }
 
 /** Queues one job that applies the items of a source, however often it is called. */
-export function queueItems(db: Db, { appId, sourceId }: SourceKey, runAt?: Date) {
-  return addJob(db, taskNames.applySyncs, { appId, sourceId }, { key: `${taskNames.applySyncs}/${sourceId}`, runAt });
+export function queueItems(db: Db, { appId, sourceId }: SourceKey, inMs?: number) {
+  return addJob(db, taskNames.applySyncs, { appId, sourceId }, { key: `${taskNames.applySyncs}/${sourceId}`, inMs });
 }

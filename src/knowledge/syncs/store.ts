@@ -1,4 +1,5 @@
 import type { Db, Transaction } from '../../db/database.ts';
+import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { sourceWhollyVisible } from '../../tenancy/document-readers.ts';
@@ -76,10 +77,9 @@ export type ExternalDocument = {
 export async function lockState(tx: Transaction, { appId, sourceId }: SourceKey): Promise<SyncState> {
   await tx`
     insert into knowledge_sync_states (app_id, source_id) values (${appId}, ${sourceId}) on conflict do nothing`;
-  const [row] = await tx<[SyncState]>`
+  return tx<[SyncState]>`
     select fence, cursor, next_position from knowledge_sync_states
-    where app_id = ${appId} and source_id = ${sourceId} for update`;
-  return row;
+    where app_id = ${appId} and source_id = ${sourceId} for update`.first();
 }
 
 export async function updateState(tx: Db, { appId, sourceId }: SourceKey, state: SyncState): Promise<void> {
@@ -91,18 +91,16 @@ export async function updateState(tx: Db, { appId, sourceId }: SourceKey, state:
 
 /** Gives the items of a source to one process. Returns false if another one has them, or there was never a sync. */
 export async function claimItems(db: Db, { appId, sourceId }: SourceKey, holder: string, seconds: number) {
-  const rows = await db`
+  return db`
     update knowledge_sync_states set lease_holder = ${holder},
       lease_until = now() + make_interval(secs => ${seconds})
-    where app_id = ${appId} and source_id = ${sourceId} and (lease_until is null or lease_until < now())`;
-  return rows.count > 0;
+    where app_id = ${appId} and source_id = ${sourceId} and (lease_until is null or lease_until < now())`.any();
 }
 
 export async function renewItems(db: Db, { appId, sourceId }: SourceKey, holder: string, seconds: number) {
-  const rows = await db`
+  return db`
     update knowledge_sync_states set lease_until = now() + make_interval(secs => ${seconds})
-    where app_id = ${appId} and source_id = ${sourceId} and lease_holder = ${holder}`;
-  return rows.count > 0;
+    where app_id = ${appId} and source_id = ${sourceId} and lease_holder = ${holder}`.any();
 }
 
 export async function releaseItems(db: Db, { appId, sourceId }: SourceKey, holder: string): Promise<void> {
@@ -113,35 +111,31 @@ export async function releaseItems(db: Db, { appId, sourceId }: SourceKey, holde
 
 /** Whether the process still has the items of the source; if so, it keeps them until the transaction ends. */
 export async function lockItems(tx: Transaction, { appId, sourceId }: SourceKey, holder: string): Promise<boolean> {
-  const rows = await tx`
+  return tx`
     select 1 from knowledge_sync_states
-    where app_id = ${appId} and source_id = ${sourceId} and lease_holder = ${holder} for update`;
-  return rows.count > 0;
+    where app_id = ${appId} and source_id = ${sourceId} and lease_holder = ${holder} for update`.any();
 }
 
 export async function insertSync(
   db: Db,
   sync: Pick<SyncRow, 'appId' | 'id' | 'sourceId' | 'mode' | 'fence' | 'cursor' | 'ttlSeconds' | 'expiresAt'>,
 ): Promise<SyncRow> {
-  const [row] = await db<[SyncRow]>`
+  return db<[SyncRow]>`
     insert into knowledge_syncs (app_id, id, source_id, mode, fence, cursor, documents_before, ttl_seconds, expires_at)
     values (${sync.appId}, ${sync.id}, ${sync.sourceId}, ${sync.mode}, ${sync.fence}, ${sync.cursor},
       (select count(*) from knowledge_documents where app_id = ${sync.appId} and source_id = ${sync.sourceId}
         and external_id is not null), ${sync.ttlSeconds}, ${sync.expiresAt})
-    returning *`;
-  return row;
+    returning *`.first();
 }
 
 export async function findLive(db: Db, { appId, sourceId }: SourceKey): Promise<SyncRow | undefined> {
-  const [row] = await db<SyncRow[]>`
+  return db<SyncRow[]>`
     select * from knowledge_syncs
-    where app_id = ${appId} and source_id = ${sourceId} and status in ('active', 'completing')`;
-  return row;
+    where app_id = ${appId} and source_id = ${sourceId} and status in ('active', 'completing')`.first();
 }
 
 export async function lockSync(tx: Transaction, appId: string, id: string): Promise<SyncRow | undefined> {
-  const [row] = await tx<SyncRow[]>`select * from knowledge_syncs where app_id = ${appId} and id = ${id} for update`;
-  return row;
+  return tx<SyncRow[]>`select * from knowledge_syncs where app_id = ${appId} and id = ${id} for update`.first();
 }
 
 export async function updateSync(
@@ -183,19 +177,17 @@ function viewColumns(db: Db, appId: string) {
 }
 
 export async function findSync(db: Db, caller: Caller, id: string): Promise<SyncView | undefined> {
-  const [row] = await db<SyncView[]>`
+  return db<SyncView[]>`
     select ${viewColumns(db, caller.appId)} from knowledge_syncs y
     join knowledge_sources s on s.app_id = y.app_id and s.id = y.source_id
-    where y.id = ${id} and ${sourceVisible(db, caller, 's')} and ${sourceWhollyVisible(db, caller, 's')}`;
-  return row;
+    where y.id = ${id} and ${sourceVisible(db, caller, 's')} and ${sourceWhollyVisible(db, caller, 's')}`.first();
 }
 
 /** Whether the caller, who sees the source, sees all of its documents. Others do not see its syncs, which count them. */
 export async function seesAllDocuments(db: Db, caller: Caller, { appId, sourceId }: SourceKey): Promise<boolean> {
-  const rows = await db`
+  return db`
     select 1 from knowledge_sources s
-    where s.app_id = ${appId} and s.id = ${sourceId} and ${sourceWhollyVisible(db, caller, 's')}`;
-  return rows.count > 0;
+    where s.app_id = ${appId} and s.id = ${sourceId} and ${sourceWhollyVisible(db, caller, 's')}`.any();
 }
 
 export async function listSyncs(
@@ -203,12 +195,12 @@ export async function listSyncs(
   { appId, sourceId }: SourceKey,
   page: PageRequest,
 ): Promise<[SyncView[], number]> {
-  const rows = await db<SyncView[]>`
-    select ${viewColumns(db, appId)} from knowledge_syncs y where y.app_id = ${appId} and y.source_id = ${sourceId}
-    order by y.created_at desc, y.id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`
-    select count(*) as total from knowledge_syncs where app_id = ${appId} and source_id = ${sourceId}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<SyncView[]>`
+      select ${viewColumns(db, appId)} from knowledge_syncs y where y.app_id = ${appId} and y.source_id = ${sourceId}
+      order by y.created_at desc, y.id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from knowledge_syncs where app_id = ${appId} and source_id = ${sourceId}`,
+  );
 }
 
 export async function findBatchDigest(db: Db, appId: string, syncId: string, number: number) {
@@ -244,10 +236,9 @@ export async function measurePending(
   db: Db,
   { appId, sourceId }: SourceKey,
 ): Promise<{ items: number; bytes: number }> {
-  const [row] = await db<[{ items: number; bytes: number }]>`
+  return db<[{ items: number; bytes: number }]>`
     select count(*) as items, coalesce(sum(octet_length(content)), 0)::bigint as bytes
-    from knowledge_sync_items where app_id = ${appId} and source_id = ${sourceId}`;
-  return row;
+    from knowledge_sync_items where app_id = ${appId} and source_id = ${sourceId}`.first();
 }
 
 /** The next items of a source in order, without their contents. */
@@ -268,10 +259,9 @@ export async function readItemContent(db: Db, { appId, sourceId, position }: Syn
 
 /** Returns false if it no longer exists: a person deleted its document meanwhile. */
 export async function deleteItem(tx: Transaction, { appId, sourceId, position }: SyncItem): Promise<boolean> {
-  const rows = await tx`
+  return tx`
     delete from knowledge_sync_items
-    where app_id = ${appId} and source_id = ${sourceId} and position = ${position}`;
-  return rows.count > 0;
+    where app_id = ${appId} and source_id = ${sourceId} and position = ${position}`.any();
 }
 
 /** Drops what waits for a document that is being deleted: the deletion wins. */
@@ -287,10 +277,9 @@ export async function findByExternalId(
   { appId, sourceId }: SourceKey,
   externalId: string,
 ): Promise<ExternalDocument | undefined> {
-  const [row] = await db<ExternalDocument[]>`
+  return db<ExternalDocument[]>`
     select id, external_order, bytes_hash, title, metadata, source_url from knowledge_documents
-    where app_id = ${appId} and source_id = ${sourceId} and external_id = ${externalId}`;
-  return row;
+    where app_id = ${appId} and source_id = ${sourceId} and external_id = ${externalId}`.first();
 }
 
 export async function setExternal(
@@ -350,8 +339,8 @@ export async function deleteTombstone(db: Db, { appId, sourceId }: SourceKey, ex
 
 /** Returns the number of deleted tombstones. */
 export async function deleteOldTombstones(db: Db, before: Date, rowsMax: number): Promise<number> {
-  const deleted = await db`
+  const { count } = await db`
     delete from knowledge_tombstones where ctid = any (array(
       select ctid from knowledge_tombstones where deleted_at < ${before} limit ${rowsMax}))`;
-  return deleted.count;
+  return count;
 }

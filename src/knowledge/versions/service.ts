@@ -12,7 +12,7 @@ import { findVersioned } from './find.ts';
 import { createRestoreOrders, type OrderDeps } from './order.ts';
 import * as store from './store.ts';
 
-/** What documents were. Who may read a document now may read what it was, and nobody else. */
+/** Earlier versions of documents. Those who may read a document now may read its versions, and nobody else. */
 export function createVersionService(deps: OrderDeps & { parser: ParserPool }) {
   const { db, clock, parser, sources } = deps;
 
@@ -60,14 +60,7 @@ export function createVersionService(deps: OrderDeps & { parser: ParserPool }) {
       const base = await store.findVersion(db, caller.appId, documentId, other, clock.now());
       if (base === undefined) throw invalidField('base', 'is not a version of the document');
       const [before, after] = [await readText(caller, base), await readText(caller, version)];
-      try {
-        const bytes = Buffer.concat([before, after]);
-        const input = { bytes, split: before.length };
-        return { base, version, text: await parser.run<Comparison>('compare', input, { lane: caller.appId }) };
-      } catch (error) {
-        if (!(error instanceof ParseError)) throw error;
-        throw new AppError('timeout', 'Comparing these versions takes too long.', { cause: error });
-      }
+      return { base, version, text: await compareTexts(parser, caller.appId, before, after) };
     },
 
     /** The last versions of deleted documents, for those who may change the source. */
@@ -83,4 +76,14 @@ export function createVersionService(deps: OrderDeps & { parser: ParserPool }) {
       return store.findVisibleVersionText(db, caller, { id, number }, bytesMax, clock.now());
     },
   };
+}
+
+async function compareTexts(parser: ParserPool, lane: string, before: Buffer, after: Buffer): Promise<Comparison> {
+  try {
+    const input = { bytes: Buffer.concat([before, after]), split: before.length };
+    return await parser.run<Comparison>('compare', input, { lane });
+  } catch (error) {
+    if (!(error instanceof ParseError)) throw error;
+    throw new AppError('timeout', 'Comparing these versions takes too long.', { cause: error });
+  }
 }

@@ -5,6 +5,7 @@
 import type { HeadingFragments } from '../../content/fragments.ts';
 import type { Db, Statement } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
+import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { documentVisible } from '../../tenancy/document-readers.ts';
@@ -78,11 +79,12 @@ export async function listDeleted(
   const from = db`
     knowledge_versions v join knowledge_sources s on s.app_id = v.app_id and s.id = v.source_id
     where v.app_id = ${caller.appId} and v.source_id = ${sourceId} and ${isLastOfDeleted(db, caller, now)}`;
-  const rows = await db<VersionRow[]>`
-    select ${columns(db)} from ${from}
-    order by v.ended_at desc, v.document_id desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from ${from}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<VersionRow[]>`
+      select ${columns(db)} from ${from}
+      order by v.ended_at desc, v.document_id desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from ${from}`,
+  );
 }
 
 /** SQL: all versions of a document, the current one included. */
@@ -104,10 +106,10 @@ export async function listVersions(
   page: PageRequest,
 ): Promise<[VersionRow[], number]> {
   const all = versionsOf(db, appId, documentId, now);
-  const rows = await db<VersionRow[]>`
-    select * from ${all} order by v.number desc limit ${page.pageSize} offset ${page.offset}`;
-  const [count] = await db<[{ total: number }]>`select count(*) as total from ${all}`;
-  return [rows, count.total];
+  return readWithTotal(
+    db<VersionRow[]>`select * from ${all} order by v.number desc limit ${page.pageSize} offset ${page.offset}`,
+    db`select count(*) as total from ${all}`,
+  );
 }
 
 /** The version with this number. */
@@ -118,9 +120,8 @@ export async function findVersion(
   number: number,
   now: Date,
 ): Promise<VersionRow | undefined> {
-  const [row] = await db<VersionRow[]>`
-    select * from ${versionsOf(db, appId, documentId, now)} where v.number = ${number}`;
-  return row;
+  return db<VersionRow[]>`
+    select * from ${versionsOf(db, appId, documentId, now)} where v.number = ${number}`.first();
 }
 
 /** The number of the newest version before this one. */
@@ -153,7 +154,7 @@ export async function findVisibleVersionText(
   bytesMax: number,
   now: Date,
 ): Promise<DocumentText | undefined> {
-  const [row] = await db<DocumentText[]>`
+  return db<DocumentText[]>`
     select v.document_id as id, v.source_id, v.title, v.content_hash, v.source_url, t.content, v.number as version
     from knowledge_versions v
     join knowledge_documents d on d.app_id = v.app_id and d.id = v.document_id
@@ -162,8 +163,7 @@ export async function findVisibleVersionText(
       and t.content_hash = v.content_hash
     where v.app_id = ${caller.appId} and v.document_id = ${version.id} and v.number = ${version.number}
       and v.total_size <= ${bytesMax} and ${isShown(db, now)} and ${sourceVisible(db, caller, 's')}
-      and ${documentVisible(db, caller, 'd')}`;
-  return row;
+      and ${documentVisible(db, caller, 'd')}`.first();
 }
 
 /** All that a document needs to become what it was. */
@@ -175,22 +175,20 @@ export type KeptVersion = VersionRow & {
 };
 
 export async function readKeptVersion(db: Db, appId: string, documentId: string, number: number) {
-  const [row] = await db<KeptVersion[]>`
+  return db<KeptVersion[]>`
     select ${columns(db)}, v.bytes_hash, t.content, t.fragments,
       (select f.id from files f where f.app_id = ${appId} and f.id = v.file_id) as file_id
     from knowledge_versions v
     join knowledge_version_texts t on t.app_id = v.app_id and t.source_id = v.source_id
       and t.content_hash = v.content_hash
-    where v.app_id = ${appId} and v.document_id = ${documentId} and v.number = ${number}`;
-  return row;
+    where v.app_id = ${appId} and v.document_id = ${documentId} and v.number = ${number}`.first();
 }
 
 /** The last version of a document, with the readers that it had when it was deleted. */
 export async function findLastVersion(db: Db, appId: string, documentId: string) {
-  const [row] = await db<{ number: number; sourceId: string; aclId: string | null; isDeletion: boolean }[]>`
+  return db<{ number: number; sourceId: string; aclId: string | null; isDeletion: boolean }[]>`
     select number, source_id, acl_id, is_deletion from knowledge_versions
-    where app_id = ${appId} and document_id = ${documentId} order by number desc limit 1`;
-  return row;
+    where app_id = ${appId} and document_id = ${documentId} order by number desc limit 1`.first();
 }
 
 /**
@@ -320,14 +318,14 @@ export function listSourcesToForget(db: Db, now: Date, count: number) {
 
 /** Deletes the oldest of the versions that are no longer shown. Lock the index of the source first. */
 export async function forgetVersions(db: Db, { appId, sourceId }: SourceKey, now: Date, count: number) {
-  const gone = await db`
+  const { count: deleted } = await db`
     delete from knowledge_versions where app_id = ${appId} and (document_id, number) in (
       select v.document_id, v.number from knowledge_versions v
       join knowledge_sources s on s.app_id = v.app_id and s.id = v.source_id
       where v.app_id = ${appId} and v.source_id = ${sourceId}
         and (s.version_retention_days is null or not ${isShown(db, now)})
       order by v.ended_at limit ${count})`;
-  return gone.count;
+  return deleted;
 }
 
 /** Ends a source's keeping of versions, once none is left. */
@@ -355,10 +353,10 @@ export async function findExcess(db: Db, appId: string, excess: number) {
 
 /** Deletes some of the versions of a source that ended by then. Lock the index of the source first. */
 export async function deleteVersionsUntil(db: Db, { appId, sourceId }: SourceKey, until: Date, count: number) {
-  const gone = await db`
+  const { count: deleted } = await db`
     delete from knowledge_versions where app_id = ${appId} and (document_id, number) in (
       select document_id, number from knowledge_versions
       where app_id = ${appId} and source_id = ${sourceId} and ended_at < ${until}::timestamptz + interval '1 millisecond'
       order by ended_at limit ${count})`;
-  return gone.count;
+  return deleted;
 }

@@ -36,10 +36,9 @@ export async function insertResponse(db: Db, row: Omit<ResponseRow, never>): Pro
 }
 
 export async function findResponse(db: Db, caller: Caller, id: string, now: Date): Promise<ResponseRow | undefined> {
-  const [row] = await db<ResponseRow[]>`
+  return db<ResponseRow[]>`
     select r.* from openai_responses r
-    where r.id = ${id} and ${responseVisible(db, caller, 'r')} and r.expires_at > ${now}`;
-  return row;
+    where r.id = ${id} and ${responseVisible(db, caller, 'r')} and r.expires_at > ${now}`.first();
 }
 
 /** A response and those that it continues, the oldest first, as far as they are still stored. */
@@ -55,8 +54,7 @@ export async function listChain(db: Db, caller: Caller, id: string, now: Date): 
 }
 
 export async function deleteResponse(db: Db, { appId }: Scope, id: string): Promise<boolean> {
-  const gone = await db`delete from openai_responses where app_id = ${appId} and id = ${id}`;
-  return gone.count > 0;
+  return db`delete from openai_responses where app_id = ${appId} and id = ${id}`.any();
 }
 
 export async function countResponses(db: Db, scope: Scope, userId?: string): Promise<number> {
@@ -67,9 +65,9 @@ export async function countResponses(db: Db, scope: Scope, userId?: string): Pro
 }
 
 export async function deleteExpired(db: Db, now: Date, max: number): Promise<number> {
-  const gone = await db`
+  const { count } = await db`
     delete from openai_responses r using (
       select app_id, id from openai_responses where expires_at <= ${now} limit ${max}) old
     where r.app_id = old.app_id and r.id = old.id`;
-  return gone.count;
+  return count;
 }

@@ -112,12 +112,7 @@ async function contentOf(db: Database): Promise<Record<string, string[]>> {
 test('every row, job and sequence is restored, and the schema is unchanged', async () => {
   const { db } = server;
   await addJob(db, 'one', { value: 1 }, { key: 'a key', maxAttempts: 7, priority: 3 });
-  await addJob(
-    db,
-    'two',
-    { text: 'tab\t newline\n backslash \\ quote "' },
-    { runAt: new Date('2040-01-01T00:00:00Z') },
-  );
+  await addJob(db, 'two', { text: 'tab\t newline\n backslash \\ quote "' }, { inMs: 365 * 86_400_000 });
   // As a worker leaves a job that it works on, the second time.
   await db`update jobs set locked_at = now(), locked_by = 'somebody', attempts = 2, crashes = 1
     where key = 'a key'`;

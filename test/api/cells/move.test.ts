@@ -20,7 +20,7 @@ async function createApp(db: Database = source.db): Promise<string> {
   await db`update credentials set digest = digest || decode(replace(${appId}, '-', ''), 'hex') where app_id = ${appId}`;
   await db`delete from jobs where app_id = ${appId}`;
   await addJob(db, 'one', { appId, value: 1 }, { key: 'a key', maxAttempts: 7, priority: 3 });
-  await addJob(db, 'two', { appId }, { runAt: new Date('2040-01-01T00:00:00Z') });
+  await addJob(db, 'two', { appId }, { inMs: 365 * 86_400_000 });
   return appId;
 }
 
@@ -38,7 +38,7 @@ test('an app with rows in every table is moved with each of them, and leaves not
     'every table of apps has rows',
   );
   // A worker of the target has added it late, after the app was there before.
-  await addJob(target.db, 'late', { appId }, { key: 'a key', runAt: new Date('2040-01-01T00:00:00Z') });
+  await addJob(target.db, 'late', { appId }, { key: 'a key', inMs: 365 * 86_400_000 });
   await pair.addMove(appId);
   const row = await continueMove({ directory, sourceKeptMs: 0, appId });
   assert.equal(row.step, 'done');

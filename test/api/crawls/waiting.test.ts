@@ -4,7 +4,8 @@ import { after, before, test } from 'node:test';
 import { deflateSync } from 'node:zlib';
 import { usualTimeouts } from '../../../src/lib/timeouts.ts';
 import { extractUrl, type TestExtraction, waitForExtraction } from '../../support/extractions.ts';
-import { type FixtureSite, htmlPage, startSite } from '../../support/fixture-site.ts';
+import { type FixtureSite, htmlPage, responses, startSite } from '../../support/fixture-site.ts';
+import { ManualClock } from '../../support/manual-clock.ts';
 import type { TestApp } from '../../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
 import { startWatch } from '../../support/speed.ts';
@@ -88,4 +89,24 @@ test('links to an unresponsive host delay no other page, and end when they are d
   isSilent = false;
   for (const response of hanging) response.writeHead(404).end();
   for (const id of links.slice(1)) await waitForExtraction(server.baseUrl, app.secretKey, id);
+});
+
+test('a page is requested again in time on a machine whose clock is ahead', async () => {
+  const ahead = await startTestServer({
+    env: { QUARRY_FETCH_ALLOW: '127.0.0.0/8' },
+    clock: new ManualClock(new Date(Date.now() + 3_600_000)),
+  });
+  const slow = await startSite({
+    '/robots.txt': '',
+    '/': htmlPage('Home', ['/a']),
+    '/a': responses.flaky(1, htmlPage('A'), { 'retry-after': '2' }),
+  });
+  try {
+    const { secretKey } = await ahead.provision.app();
+    const done = await extractUrl(ahead, secretKey, { url: `${slow.origin}/`, sitemap: 'skip' });
+    assert.equal(done.outputs.length, 2);
+  } finally {
+    await slow.close();
+    await ahead.close();
+  }
 });

@@ -172,7 +172,7 @@ test('two worker processes share their slots: two apps leave one for a third, in
     await untilTaken(3);
     // This job waits until the processes have looked again.
     const third = newUuid();
-    await addJob(database.db, 'hangs', { appId: third }, { runAt: new Date(Date.now() + 1_500) });
+    await addJob(database.db, 'hangs', { appId: third }, { inMs: 1_500 });
     await untilTaken(4);
     assert.deepEqual(
       [hostile, other, third].map((app) => taken().filter((one) => one === app).length),

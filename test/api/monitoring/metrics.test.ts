@@ -30,8 +30,8 @@ function readSeries(text: string): Map<string, number> {
 
 test('jobs are counted as waiting, active, scheduled and set aside, with their ages', async () => {
   const hour = 3_600_000;
-  await addJob(db, 'nobodys_task', {}, { runAt: new Date(Date.now() - hour) });
-  await addJob(db, 'nobodys_task', {}, { runAt: new Date(Date.now() + hour) });
+  await addJob(db, 'nobodys_task', {}, { inMs: -hour });
+  await addJob(db, 'nobodys_task', {}, { inMs: hour });
   await addJob(db, 'stuck_task', {});
   await db`update jobs set locked_at = now() - interval '2 hours', locked_by = 'worker-gone' where task = 'stuck_task'`;
   await addJob(db, 'failed_task', {}, { maxAttempts: 1 });

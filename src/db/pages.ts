@@ -35,3 +35,8 @@ export async function readKeyset<T>(
   const taken = rows.slice(0, limit);
   return { rows: isBackward ? taken.reverse() : taken, hasMore: rows.length > limit };
 }
+
+/** Reads a page of rows, and the number of rows on all pages, which the second statement returns as `total`. */
+export async function readWithTotal<T>(page: Statement<T[]>, count: Statement): Promise<[T[], number]> {
+  return [await page, (await count.first())?.total];
+}
