@@ -31,6 +31,7 @@ const shapes: Record<string, (elements: number) => string> = {
   'short links': (n) => Array.from({ length: n }, (_unused, at) => `<a href="/p${at}">link</a>`).join(''),
   'links that are calls': (n) => '<div>Text.</div><a href="/x">Learn more</a>'.repeat(n / 2),
   headings: (n) => '<h2>a</h2>'.repeat(n),
+  'hidden answers': (n) => '<button>Why?</button><div hidden>Because it is so.</div>'.repeat(n / 2),
   rows: (n) => `<table>${'<tr><td>1</td></tr>'.repeat(n / 2)}</table>`,
   'rows of boxes': (n) =>
     `<div role="table">${'<div role="row"><div role="cell">1</div><div role="cell">2</div></div>'.repeat(n / 3)}</div>`,

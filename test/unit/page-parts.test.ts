@@ -73,6 +73,17 @@ test('a closed part of a service page is read when a button of the text opens it
   );
 });
 
+test('a hidden text that follows a heading or a button is read, and what a button opens as a menu or a dialog is not', () => {
+  const links = ['north', 'south', 'east'].map((name) => `<a href="/${name}">Piers and moorings in the ${name}</a>`);
+  const markdown = readService(`
+    <div><h3>Who may moor?</h3><div style="display:none"><p>${sentence('answer')}</p></div></div>
+    <div><button>Prices</button> <div hidden><p>${sentence('price list')}</p></div></div>
+    <div><button>Places</button><div style="display:none">${links.join('')}</div></div>
+    <button aria-haspopup="dialog">Call us</button><div hidden><p>${sentence('dialog')}</p></div>
+    <p>Text.</p><div hidden><p>${sentence('secret')}</p></div>`);
+  includes(markdown, ['answer of', 'price list of'], ['Piers and', 'dialog of', 'secret of']);
+});
+
 test('the answers of an accordion, closed details and the hidden slides of a slider are read, windows that open are not', () => {
   const markdown = readService(`
     <ul class="accordion-items"><li class="accordion-item"><p role="heading">Who may moor?</p><div class="accordion-item__dropdown" role="region"><p>${sentence('dropdown')}</p></div></li></ul>

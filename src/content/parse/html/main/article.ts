@@ -26,7 +26,7 @@ import {
   textsIn,
 } from './measure.ts';
 import { hasName, isCaption, isComments, isLede, isLikelyContent, isNote, isUnlikely, questions } from './names.ts';
-import { panelIds } from './panels.ts';
+import { panelIds, partsBelowToggles } from './panels.ts';
 import { callToAction, pointerStart, relatedHeading } from './phrases.ts';
 import { wholeText } from './text-box.ts';
 
@@ -151,10 +151,14 @@ function removeNoise(body: HtmlElement, cut: Cut): void {
   const prose = proseLengths(body);
   const whole = Math.max(1, prose.get(body) ?? 0);
   const extents = measureText(body);
+  const belowToggles = partsBelowToggles(body, extents);
   const concealedMax = (extents.get(body)?.characters ?? 0) * hiddenShareMax;
   removeWhere(body, (element) => {
     if (isChrome(element)) return true;
-    const isPanel = element.attributes.role === 'tabpanel' || cut.panels.has(element.attributes.id ?? '');
+    const isPanel =
+      element.attributes.role === 'tabpanel' ||
+      cut.panels.has(element.attributes.id ?? '') ||
+      belowToggles.has(element);
     return isHidden(element) && !isPanel && (extents.get(element)?.characters ?? 0) <= concealedMax;
   });
   if (cut.comments) removeNamed(body, isComments);

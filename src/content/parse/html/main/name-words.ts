@@ -111,6 +111,7 @@ export const sitePhrases = [
   'social-(?:links?|icons?|media|share)',
   'visually-hidden',
   'visuallyhidden',
+  'tool-tips?',
   'screen-reader(?:-text|-only)?',
   'sr-only',
   'slick-cloned',

@@ -1,5 +1,6 @@
-import { collect, type HtmlElement } from '../tree.ts';
+import { collect, type HtmlElement, type HtmlNode } from '../tree.ts';
 import { isChrome } from './elements.ts';
+import type { Extent } from './measure.ts';
 import { isNamedChrome } from './names.ts';
 
 /** The ids of closed parts that a button within the text opens: accordions and tabs, but not menus and dialogs. */
@@ -36,4 +37,29 @@ function isOutsideText(element: HtmlElement): boolean {
   const { name } = element;
   if (name === 'button') return false;
   return name === 'header' || name === 'footer' || name === 'form' || isChrome(element) || isNamedChrome(element);
+}
+
+const toggleNames = /^(?:h[1-6]|dt|summary|button)$/;
+/** A part with more links is a menu. */
+const linkedShareMax = 0.3;
+
+/** The parts that directly follow a heading or a button: an accordion without ARIA hides them until a click. */
+export function partsBelowToggles(body: HtmlElement, extents: Map<HtmlElement, Extent>): Set<HtmlElement> {
+  const parts = new Set<HtmlElement>();
+  for (const parent of [body, ...collect(body, () => true)]) {
+    let before: HtmlNode | undefined;
+    for (const node of parent.children) {
+      if (node.kind === 'text' && node.trimmed === 0) continue;
+      if (node.kind === 'element' && before?.kind === 'element' && isToggle(before)) {
+        const { characters = 0, linked = 0 } = extents.get(node) ?? {};
+        if (linked < characters * linkedShareMax) parts.add(node);
+      }
+      before = node;
+    }
+  }
+  return parts;
+}
+
+function isToggle({ name, attributes }: HtmlElement): boolean {
+  return toggleNames.test(name) && (attributes['aria-haspopup'] ?? 'false') === 'false';
 }

@@ -21,7 +21,7 @@ import {
   removeWhere,
 } from './measure.ts';
 import { hasName, isNamed, isNamedChrome, isPanel, isSlide, questions } from './names.ts';
-import { panelIds } from './panels.ts';
+import { panelIds, partsBelowToggles } from './panels.ts';
 
 type WholePageOptions = {
   /**
@@ -41,8 +41,9 @@ const note = /^(?:disclaimers?|feedback|feedbacks|infotips?|tooltips|alerts?|err
 /** A copy of the page with all its sections and cards, without the parts that every page of the site repeats. */
 export function wholePage(body: HtmlElement, options: WholePageOptions = {}): HtmlElement {
   const copy = clone(body, undefined);
-  keepButtonText(copy);
   let extents = measureText(copy);
+  const belowToggles = partsBelowToggles(copy, extents);
+  keepButtonText(copy);
   let whole = extents.get(copy) ?? nothing;
   const panels = panelIds(body);
   const isConcealed = (element: HtmlElement): boolean =>
@@ -50,6 +51,7 @@ export function wholePage(body: HtmlElement, options: WholePageOptions = {}): Ht
     !isPanel(element) &&
     !isSlide(element) &&
     !panels.has(element.attributes.id ?? '') &&
+    !belowToggles.has(element) &&
     (extents.get(element)?.characters ?? 0) <= whole.characters * hiddenShareMax;
   removeWhere(copy, (element) => isConcealed(element) || isChrome(element));
   extents = measureText(copy);
