@@ -69,8 +69,7 @@ export async function findRunningStructure(db: Db, { appId, id }: ExtractionKey)
 }
 
 export async function isRunning(db: Db, { appId, id }: ExtractionKey): Promise<boolean> {
-  const rows = await db`select 1 from extractions where app_id = ${appId} and id = ${id} and state = 'running'`;
-  return rows.length > 0;
+  return db`select 1 from extractions where app_id = ${appId} and id = ${id} and state = 'running'`.any();
 }
 
 /** The next outputs that wait for their data, in order. */
