@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as wait } from 'node:timers/promises';
 import { startOwnServer } from '../peers/own-server.ts';
 import { cpuOfTree } from '../processes.ts';
 
@@ -12,6 +13,7 @@ export async function crawlWithQuarry({ origin, pagesCount, concurrency }: Crawl
     QUARRY_CRAWL_HOST_CONCURRENCY: String(concurrency),
   });
   try {
+    await waitUntilIdle(server.pids);
     const idleMb = residentMb(server.pid);
     let peakMb = idleMb;
     const watch = setInterval(() => {
@@ -41,6 +43,16 @@ export async function crawlWithQuarry({ origin, pagesCount, concurrency }: Crawl
     return { seconds, cpuSeconds, pages };
   } finally {
     await server.stop();
+  }
+}
+
+/** The time of crawlee begins when its code is loaded. A server that has just started is still loading that of its parser. */
+async function waitUntilIdle(pids: number[]): Promise<void> {
+  for (let before = cpuOfTree(pids); ; ) {
+    await wait(500);
+    const now = cpuOfTree(pids);
+    if (now - before < 0.03) return;
+    before = now;
   }
 }
 

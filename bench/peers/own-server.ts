@@ -1,11 +1,18 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { DatabaseAddress } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { findEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { startServe } from '../../test/support/serve.ts';
 import { postmasters } from '../processes.ts';
+
+/** What `npm start` sets, and the default that tests replace: the server is measured as users start it. */
+const asUsersStart = {
+  NODE_COMPILE_CACHE: fileURLToPath(new URL('../../node_modules/.cache/quarry', import.meta.url)),
+  QUARRY_PARSE_WORKERS: String(Math.min(8, availableParallelism())),
+};
 
 export type OwnServer = Awaited<ReturnType<typeof startOwnServer>>;
 
@@ -13,7 +20,7 @@ export type OwnServer = Awaited<ReturnType<typeof startOwnServer>>;
 export async function startOwnServer(env: Record<string, string> = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
   chmodSync(dataDir, 0o755);
-  const serve = await startServe({ QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error', ...env });
+  const serve = await startServe({ ...asUsersStart, QUARRY_DATA_DIR: dataDir, QUARRY_LOG_LEVEL: 'error', ...env });
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;
   };

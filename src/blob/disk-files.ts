@@ -1,5 +1,7 @@
+import { closeSync, fsync, open, write } from 'node:fs';
 import { type FileHandle, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { promisify } from 'node:util';
 import { freeSingleUse } from '../lib/single-use-bytes.ts';
 import { syncDirectory } from '../lib/sync-directory.ts';
 
@@ -46,7 +48,7 @@ export class FileWriter {
 }
 
 /** Writes all chunks, and frees those for a single use. A write may be partial, for example on an almost full disk. */
-export async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
+async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promise<void> {
   let left = chunks.filter((chunk) => chunk.byteLength > 0);
   while (left.length > 0) {
     let { bytesWritten } = await file.writev(left);
@@ -57,6 +59,23 @@ export async function writeWhole(file: FileHandle, chunks: Uint8Array[]): Promis
     if (left[0] !== undefined && bytesWritten > 0) left = [left[0].subarray(bytesWritten), ...left.slice(1)];
   }
   for (const chunk of chunks) freeSingleUse(chunk);
+}
+
+const calls = { open: promisify(open), write: promisify(write), sync: promisify(fsync) };
+
+/**
+ * Creates a file with these bytes, durably. Each call in another thread takes longer than what a small file needs there, so
+ * the file is closed here: nothing is left to write then.
+ */
+export async function writeNewFile(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await calls.open(path, 'wx', 0o600);
+  try {
+    for (let at = 0; at < bytes.byteLength; ) at += (await calls.write(file, bytes, at)).bytesWritten;
+    await calls.sync(file);
+  } finally {
+    closeSync(file);
+  }
+  freeSingleUse(bytes);
 }
 
 /** Creates the directory and its missing parents, and syncs each new entry. */

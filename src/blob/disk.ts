@@ -17,7 +17,7 @@ import {
   type PutOptions,
   type StoredBlob,
 } from './blob-store.ts';
-import { createDirectory, FileWriter, isAbsent, writeWhole } from './disk-files.ts';
+import { createDirectory, FileWriter, isAbsent, writeNewFile } from './disk-files.ts';
 import { diskPartials, partialDirectory, partialKey } from './disk-partials.ts';
 
 /** Bytes per read. A download that its client does not read holds two of them; smaller reads take more processor time. */
@@ -75,17 +75,11 @@ async function put(
   const path = pathOf(root, key);
   const meter = new BlobMeter(key, options);
   const unfinished = join(temporary, randomUUID());
-  const file = await open(unfinished, 'wx', 0o600);
   try {
-    try {
-      if (body instanceof Uint8Array) {
-        meter.take(body);
-        await writeWhole(file, [body]);
-      } else await writeChunks(file, body, meter);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
+    if (body instanceof Uint8Array) {
+      meter.take(body);
+      await writeNewFile(unfinished, body);
+    } else await writeStream(unfinished, body, meter);
     const stored = meter.finish();
     await moveTo(unfinished, path);
     return stored;
@@ -106,6 +100,16 @@ async function moveTo(unfinished: string, path: string): Promise<void> {
     await rename(unfinished, path);
   }
   await syncDirectory(directory);
+}
+
+async function writeStream(path: string, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  try {
+    await writeChunks(file, body, meter);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 async function writeChunks(file: FileHandle, body: AsyncIterable<Uint8Array>, meter: BlobMeter): Promise<void> {

@@ -4,6 +4,7 @@ import type { Transaction } from '../db/database.ts';
 import { contain, UncaughtError } from '../lib/contain.ts';
 import type { AppError } from '../lib/errors.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
+import { CommitQueue } from './commit-queue.ts';
 import { leftOutMax, pagesLeft, progressOf, refreshPriority, sortLinks } from './frontier.ts';
 import { normalizeUrl } from './page-url.ts';
 import { failedPage, type KnownPage, type PageOutcome, readPage } from './read-page.ts';
@@ -17,7 +18,8 @@ import type { Crawl, CrawledPage, CrawlSink, FailedPage, PageFailure } from './t
 
 const codeOfError = 'internal_error';
 const internalError = { reason: codeOfError, code: codeOfError, message: 'The crawl could not continue.' } as const;
-const batchMax = 32;
+/** The pages of a commit, and how long the first one waits for others. */
+const together = { itemsMax: 32, waitMsMax: 100 };
 const lookAhead = 64;
 /** How often a crawl with slow pages checks whether it was cancelled. */
 const lookEveryMs = 1_000;
@@ -57,10 +59,9 @@ class Turn {
   #committing = 0;
   #hasRoom = Promise.withResolvers<void>();
   readonly #due: { queued: store.QueuedPage; known: KnownPage | undefined }[] = [];
-  readonly #finishedPages: FinishedPage[] = [];
+  readonly #commits: CommitQueue<FinishedPage>;
   #exhausted = false;
   #crawl: Crawl;
-  #flushing: Promise<void> | undefined;
   #error: unknown;
   #over = false;
 
@@ -71,6 +72,12 @@ class Turn {
     this.#options = options;
     this.#boxes = new SiteBoxes(crawl);
     this.#robots = new RobotsCache(deps, crawl, this.#stop.signal);
+    this.#commits = new CommitQueue({
+      ...together,
+      commit: (batch) => deps.workSlots.run(crawl.appId, () => this.#flush(batch)),
+      // As many wait as may be read at a time, or no other page is being read.
+      isWhole: (waiting) => waiting >= deps.concurrency || this.#committing >= this.#inFlight.size,
+    });
   }
 
   async run(): Promise<TurnEnd> {
@@ -85,8 +92,8 @@ class Turn {
       return end;
     } catch (error) {
       this.#stop.abort(error);
-      await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
-      await this.#discard(this.#finishedPages.splice(0));
+      await Promise.allSettled([...this.#inFlight.values(), this.#commits.running]);
+      await this.#discard(this.#commits.drain());
       if (error instanceof CrawlLost) return { over: true };
       if (this.#options.isLastAttempt === true && !this.#options.signal.aborted) {
         await this.#handOverHeld(this.#options.signal);
@@ -133,8 +140,8 @@ class Turn {
   /** Results that arrive after the end of the crawl are discarded. */
   async #discardInFlight(): Promise<void> {
     this.#stop.abort(new CrawlLost('The crawl is over.'));
-    await Promise.allSettled([...this.#inFlight.values(), this.#flushing]);
-    await this.#discard(this.#finishedPages.splice(0));
+    await Promise.allSettled([...this.#inFlight.values(), this.#commits.running]);
+    await this.#discard(this.#commits.drain());
   }
 
   /** Waits for a page to finish, and regularly checks whether the crawl was cancelled. */
@@ -196,18 +203,9 @@ class Turn {
       outcome.page = this.#boxes.trim(outcome.page);
       await this.#prepare(finished, outcome.page, this.#stop.signal);
     }
-    this.#finishedPages.push(finished);
     this.#committing += 1;
     this.#hasRoom.resolve();
-    // Pages that finish during a commit share the next one.
-    while (this.#finishedPages.includes(finished)) {
-      this.#flushing ??= this.#deps.workSlots
-        .run(this.#crawl.appId, () => this.#flush())
-        .finally(() => {
-          this.#flushing = undefined;
-        });
-      await this.#flushing;
-    }
+    await this.#commits.add(finished);
     this.#committing -= 1;
     if (this.#error !== undefined) throw this.#error;
   }
@@ -242,15 +240,13 @@ class Turn {
     }
   }
 
-  async #flush(): Promise<void> {
-    const batch = this.#finishedPages.slice(0, batchMax);
+  async #flush(batch: FinishedPage[]): Promise<void> {
     const refused = new Set(batch);
     try {
       if (!this.#over) await this.#commitWhatFits(batch, refused);
     } catch (error) {
       this.#error ??= error;
     } finally {
-      this.#finishedPages.splice(0, batch.length);
       await this.#discard([...refused]);
     }
   }

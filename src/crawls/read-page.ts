@@ -365,8 +365,13 @@ async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promis
     ocr: undefined,
     reader: undefined,
     truncated: parsed.truncated,
-    links: [...new Set(links.flatMap((link) => normalizeUrl(link.url) ?? []))],
+    links: [...new Set(withoutFragments(links).flatMap((url) => normalizeUrl(url) ?? []))],
   };
+}
+
+/** Each URL once: a page may have hundreds of links to its own sections, and normalising a URL takes time. */
+function withoutFragments(links: readonly { url: string }[]): string[] {
+  return [...new Set(links.map(({ url }) => url.split('#', 1)[0] ?? ''))];
 }
 
 async function readDocument(

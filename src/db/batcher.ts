@@ -9,7 +9,10 @@ type BatcherOptions<Item, Result> = {
   itemsMax: number;
   bytesMax: number;
   sizeOf?: (item: Item) => number;
-  /** Two items that share a name are never in one batch: the later one waits for the next batch. */
+  /**
+   * Two items that share a name are never in one batch, nor in two that run at the same time, where one would wait for the
+   * other's lock: the later one waits here.
+   */
   namesOf?: (item: Item) => string[];
   /** The maximum number of concurrent batches of a group. Items that arrive meanwhile join the next batch. */
   batchesMax: number;
@@ -19,11 +22,18 @@ type BatcherOptions<Item, Result> = {
 
 type Waiting<Item, Result> = {
   item: Item;
+  names: string[];
   resolve: (result: Result) => void;
   reject: (error: unknown) => void;
   span: OpenSpan | undefined;
 };
-type Group<Item, Result> = { waiting: Waiting<Item, Result>[]; running: number; woken: boolean };
+type Group<Item, Result> = {
+  waiting: Waiting<Item, Result>[];
+  running: number;
+  woken: boolean;
+  /** The names of the items in running batches. */
+  names: Set<string>;
+};
 
 /**
  * Combines small operations of many requests: those that arrive in one turn of the event loop, or while earlier
@@ -48,10 +58,11 @@ export class Batcher<Item, Result> {
     return new Promise((resolve, reject) => {
       let state = this.#groups.get(group);
       if (state === undefined) {
-        state = { waiting: [], running: 0, woken: false };
+        state = { waiting: [], running: 0, woken: false, names: new Set() };
         this.#groups.set(group, state);
       }
-      state.waiting.push({ item, resolve, reject, span: currentSpan() });
+      const names = this.#options.namesOf?.(item) ?? [];
+      state.waiting.push({ item, names, resolve, reject, span: currentSpan() });
       if (state.woken || state.running >= this.#options.batchesMax) return;
       state.woken = true;
       setImmediate(() => this.#start(group, state));
@@ -61,9 +72,15 @@ export class Batcher<Item, Result> {
   #start(name: string, group: Group<Item, Result>): void {
     group.woken = false;
     while (group.waiting.length > 0 && group.running < this.#options.batchesMax) {
+      const batch = this.#take(group);
+      // All that wait share a name with a running batch. Its end starts the next one.
+      if (batch.length === 0) return;
       group.running += 1;
-      void this.#run(this.#take(group)).finally(() => {
+      const names = batch.flatMap((entry) => entry.names);
+      for (const name of names) group.names.add(name);
+      void this.#run(batch).finally(() => {
         group.running -= 1;
+        for (const name of names) group.names.delete(name);
         if (group.waiting.length > 0) this.#start(name, group);
         else if (group.running === 0 && !group.woken) this.#groups.delete(name);
       });
@@ -71,18 +88,20 @@ export class Batcher<Item, Result> {
   }
 
   #take(group: Group<Item, Result>): Waiting<Item, Result>[] {
-    const { itemsMax, bytesMax, sizeOf = () => 0, namesOf = () => [] } = this.#options;
+    const { itemsMax, bytesMax, sizeOf = () => 0 } = this.#options;
     const taken: Waiting<Item, Result>[] = [];
     const left: Waiting<Item, Result>[] = [];
-    const names = new Set<string>();
+    // An item that waits keeps its place before later ones of its names.
+    const names = new Set(group.names);
     let bytes = 0;
     for (const entry of group.waiting) {
-      const own = namesOf(entry.item);
-      bytes += sizeOf(entry.item);
-      const fits = taken.length === 0 || (taken.length < itemsMax && bytes <= bytesMax);
-      if (!fits || own.some((name) => names.has(name))) left.push(entry);
-      else taken.push(entry);
-      for (const name of own) names.add(name);
+      const size = sizeOf(entry.item);
+      const fits = taken.length === 0 || (taken.length < itemsMax && bytes + size <= bytesMax);
+      if (fits && !entry.names.some((name) => names.has(name))) {
+        taken.push(entry);
+        bytes += size;
+      } else left.push(entry);
+      for (const name of entry.names) names.add(name);
     }
     group.waiting = left;
     return taken;

@@ -79,14 +79,11 @@ register(Number, [
 ]);
 register((text) => text === 't', [[16, 1000]]);
 // date, timestamp, timestamptz
-register(
-  (text) => new Date(text),
-  [
-    [1082, 1182],
-    [1114, 1115],
-    [1184, 1185],
-  ],
-);
+register(parseTime, [
+  [1082, 1182],
+  [1114, 1115],
+  [1184, 1185],
+]);
 register((text) => Buffer.from(text.slice(2), 'hex'), [[17, 1001]]);
 // json, jsonb
 register(
@@ -105,6 +102,26 @@ register(undefined, [
   [2950, 2951],
   [1700, 1231],
 ]);
+
+/**
+ * Parses a time as `new Date` does, but PostgreSQL's usual form in UTC, `2026-11-30 07:44:12.123456+00`, in a third of the
+ * time. Digits beyond milliseconds are cut off.
+ */
+function parseTime(text: string): Date {
+  const end = text.length - '+00'.length;
+  const isUsual = end >= 19 && end <= 26 && text.charCodeAt(10) === space && text.endsWith('+00');
+  if (!isUsual) return new Date(text);
+  // The times of a result are often of the same day.
+  if (!text.startsWith(last.day)) last = { day: text.slice(0, 10), ms: Date.parse(`${text.slice(0, 10)}T00:00:00Z`) };
+  const digit = (at: number): number => (at < end ? text.charCodeAt(at) - zero : 0);
+  const pair = (at: number): number => 10 * digit(at) + digit(at + 1);
+  const seconds = (pair(11) * 60 + pair(14)) * 60 + pair(17);
+  return new Date(last.ms + seconds * 1_000 + 10 * pair(20) + digit(22));
+}
+
+const space = 0x20;
+const zero = 0x30;
+let last = { day: '-', ms: 0 };
 
 /** Parses PostgreSQL's text format of an array: `{a,NULL,"b \"c\"",{…}}`. */
 function parseArray(text: string, parse: Parse | undefined): unknown[] {

@@ -6,6 +6,7 @@ import { fieldId } from '../tenancy/references.ts';
 import { targetOwner, userNotFound } from './owner.ts';
 import {
   findEntries,
+  type KvContent,
   type KvEntry,
   type KvListEntry,
   type KvListed,
@@ -61,7 +62,7 @@ export async function listByKey(
   caller: Caller,
   query: { user?: unknown; prefix?: string | undefined; limit?: number | undefined },
   after: string | undefined,
-): Promise<{ entries: KvEntry[]; next: string | undefined }> {
+): Promise<{ entries: KvContent[]; next: string | undefined }> {
   const owner = targetOwner(caller, query.user);
   const prefix = query.prefix ?? '';
   const keys = { from: prefix, before: firstTextAfterPrefix(prefix), after };

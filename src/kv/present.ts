@@ -1,18 +1,19 @@
+import { iso } from '../http/route/present.ts';
 import type { LogEntry } from '../http/streams/log-stream.ts';
 import { formatId } from '../lib/ids.ts';
 import type { BatchResult } from './batch.ts';
-import type { KvEntry, KvListEntry } from './store.ts';
+import type { KvContent, KvListEntry } from './store.ts';
 import { entityTag } from './tag.ts';
 import type { KvChange } from './watch-store.ts';
 
-export function presentEntry(entry: KvEntry) {
+export function presentEntry(entry: KvContent) {
   return {
     user: formatId('user', entry.userId),
     key: entry.key,
     value: entry.value,
-    created_at: entry.createdAt.toISOString(),
-    updated_at: entry.updatedAt.toISOString(),
-    ...(entry.expiresAt === null ? {} : { expires_at: entry.expiresAt.toISOString() }),
+    created_at: iso(entry.createdAt),
+    updated_at: iso(entry.updatedAt),
+    ...(entry.expiresAt === null ? {} : { expires_at: iso(entry.expiresAt) }),
   };
 }
 

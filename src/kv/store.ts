@@ -6,8 +6,9 @@
  * An expired entry does not exist, although its row stays until the sweep. Every statement checks that, by the
  * database's clock.
  *
- * Statements that requests share take their arrays from subqueries, which hide the lengths from the planner. While it
- * expects fewer rows from the arrays at hand than from unknown ones, it plans a statement again each time it runs.
+ * Statements that requests share take their arrays from subqueries, which hide the lengths from the planner, and pages
+ * their bounds. While it expects fewer rows from the values at hand than from unknown ones, it plans a statement again each
+ * time it runs.
  */
 import type { Db, Statement } from '../db/database.ts';
 import type { Scope } from '../tenancy/caller.ts';
@@ -309,24 +310,28 @@ export async function deleteEntries(db: Db, owner: KvOwner, keys: string[]): Pro
       and sandbox_id = ${owner.sandboxId}`;
 }
 
+/** An entry without what tags consist of. */
+export type KvContent = Omit<KvEntry, 'id' | 'version'>;
+
 /** The user's entries with a key after `after` and within the prefix, by key: as many as the bounds allow. */
 export async function listEntriesByKey(
   db: Db,
   owner: KvOwner,
   keys: { from: string; before: string | undefined; after: string | undefined },
   { rowsMax, bytesMax }: ListBounds,
-): Promise<KvEntry[]> {
-  const before = keys.before === undefined ? db`` : db`and key < ${keys.before}`;
-  const after = keys.after === undefined ? db`` : db`and key > ${keys.after}`;
-  return db<KvEntry[]>`
-    select id, user_id, key, value, version, created_at, updated_at, expires_at from (
-      select *, sum(octet_length(value)) over (order by key) - octet_length(value) as bytes_before
-      from (select * from kv_entries
+): Promise<KvContent[]> {
+  const before = keys.before === undefined ? db`` : db`and key < (select ${keys.before}::text)`;
+  const after = keys.after === undefined ? db`` : db`and key > (select ${keys.after}::text)`;
+  const rows = await db<Omit<KvContent, 'userId'>[]>`
+    select key, value, created_at, updated_at, expires_at from (
+      select *, sum(octet_length(value)) over (order by key rows unbounded preceding) - octet_length(value) as bytes_before
+      from (select key, value, created_at, updated_at, expires_at from kv_entries
         where app_id = ${owner.appId} and user_id = ${owner.userId} and sandbox_id = ${owner.sandboxId}
-          and key >= ${keys.from} ${before} ${after} and ${isLive(db)}
-        order by key limit ${rowsMax}) next) counted
+          and key >= (select ${keys.from}::text) ${before} ${after} and ${isLive(db)}
+        order by key limit (select ${rowsMax}::bigint)) next) counted
     where bytes_before < ${bytesMax}
     order by key`;
+  return rows.map((row) => ({ ...row, userId: owner.userId }));
 }
 
 /** Deletes expired entries. Returns how many. */

@@ -101,6 +101,14 @@ export function formatId<K extends IdKind>(
   uuid: string,
   prefix: (typeof idPrefixes)[K][number] = idPrefixes[kind][0],
 ): string {
+  if (uuid !== last.uuid) last = { uuid, suffix: suffixOf(uuid) };
+  return `${prefix}_${last.suffix}`;
+}
+
+/** The items of a list often name the same user. */
+let last = { uuid: '', suffix: '' };
+
+function suffixOf(uuid: string): string {
   // Long division of eight 16-bit words, two digits at a time, within small integers: BigInt takes four times as long,
   // and every response formats ids.
   for (let i = 0, at = 0; i < words.length; i++, at += 4) {
@@ -117,7 +125,7 @@ export function formatId<K extends IdKind>(
     }
     suffix = digitPairs[rest] + suffix;
   }
-  return `${prefix}_${suffix}`;
+  return suffix;
 }
 
 const dash = 0x2d;

@@ -81,6 +81,27 @@ test('items of one name come one batch after the other, in their order', async (
   assert.deepEqual(batches[1]?.items, ['a']);
 });
 
+test('items of one name never run at the same time, and no other item waits for them', async () => {
+  const { batcher, batches, turn } = heldBatcher({ batchesMax: 3 });
+  const running = () => batches.map(({ items }) => items.join(''));
+  const results = [batcher.add('g', 'a')];
+  await turn();
+  results.push(batcher.add('g', 'a'), batcher.add('g', 'b'));
+  await turn();
+  results.push(batcher.add('g', 'a'), batcher.add('g', 'c'));
+  await turn();
+  assert.deepEqual(running(), ['a', 'b', 'c']);
+  batches[0]?.end();
+  await turn();
+  assert.deepEqual(running(), ['a', 'b', 'c', 'a']);
+  for (let ended = 1; ended < 5; ended++) {
+    batches[ended]?.end();
+    await turn();
+  }
+  assert.deepEqual(await Promise.all(results), ['a!', 'a!', 'b!', 'a!', 'c!']);
+  assert.deepEqual(running(), ['a', 'b', 'c', 'a', 'a']);
+});
+
 test('a failure is that of the whole batch, unless one item may have caused it: then each is done alone', async () => {
   const shared = heldBatcher();
   const failed = ['a', 'b'].map((item) => shared.batcher.add('g', item));

@@ -1,20 +1,8 @@
 import { codeLanguages, type DocumentKind, detectKind, extensionOf } from './detect.ts';
-import { parseEpub } from './html/epub.ts';
 import { parseHtmlDocument } from './html/html.ts';
 import { AttachmentReader, CollectedParts } from './mail/attachments.ts';
-import { parseMail } from './mail/mail.ts';
-import { parsePicture } from './ocr/picture.ts';
-import { parseCompound } from './office/compound.ts';
-import { parseDocx } from './office/docx.ts';
-import { parseOdf } from './office/odf.ts';
-import { parsePptx } from './office/pptx.ts';
-import { parseRtf } from './office/rtf.ts';
-import { parseXlsb } from './office/xlsb.ts';
-import { parseXlsx } from './office/xlsx.ts';
-import { parsePdf } from './pdf/pdf.ts';
 import { Reading } from './reading.ts';
 import { cleanText, decodeText } from './text/charset.ts';
-import { csvToMarkdown, looksLikeCsv } from './text/csv.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
 import {
   type Attached,
@@ -68,37 +56,38 @@ function requireText(document: ReadDocument): ReadDocument {
   return document;
 }
 
+/** The reader of a kind is loaded with its first document: a parser process that a web page waits for starts sooner. */
 async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading): Promise<ReadDocument> {
   const { bytes } = input;
   switch (kind) {
     case 'pdf':
-      return parsePdf(bytes, reading);
+      return (await import('./pdf/pdf.ts')).parsePdf(bytes, reading);
     case 'docx':
-      return parseDocx(bytes);
+      return (await import('./office/docx.ts')).parseDocx(bytes);
     case 'pptx':
-      return parsePptx(bytes);
+      return (await import('./office/pptx.ts')).parsePptx(bytes);
     case 'xlsx':
-      return parseXlsx(bytes);
+      return (await import('./office/xlsx.ts')).parseXlsx(bytes);
     case 'xlsb':
-      return parseXlsb(bytes);
+      return (await import('./office/xlsb.ts')).parseXlsb(bytes);
     case 'odt':
     case 'ods':
     case 'odp':
-      return parseOdf(bytes, kind);
+      return (await import('./office/odf.ts')).parseOdf(bytes, kind);
     case 'epub':
-      return parseEpub(bytes);
+      return (await import('./html/epub.ts')).parseEpub(bytes);
     case 'rtf':
-      return parseRtf(bytes);
+      return (await import('./office/rtf.ts')).parseRtf(bytes);
     case 'cfb':
-      return parseCompound(bytes);
+      return (await import('./office/compound.ts')).parseCompound(bytes);
     case 'mail':
-      return parseMail(bytes);
+      return (await import('./mail/mail.ts')).parseMail(bytes);
     case 'html':
       return parseHtmlDocument(bytes, input);
     case 'markdown':
       return parseMarkdownText(textOf(input));
     case 'csv':
-      return { kind: 'csv', markdown: csvToMarkdown(cleanText(textOf(input))) };
+      return { kind: 'csv', markdown: (await import('./text/csv.ts')).csvToMarkdown(cleanText(textOf(input))) };
     case 'json':
     case 'xml':
       return parseCodeText(textOf(input), kind);
@@ -106,12 +95,12 @@ async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading
       return parseCodeText(textOf(input), codeLanguages[extensionOf(input.filename)] ?? '');
     case 'text': {
       const text = textOf(input);
-      return extensionOf(input.filename) === '' && looksLikeCsv(text)
-        ? { kind: 'csv', markdown: csvToMarkdown(cleanText(text)) }
-        : parsePlainText(text);
+      if (extensionOf(input.filename) !== '') return parsePlainText(text);
+      const { csvToMarkdown, looksLikeCsv } = await import('./text/csv.ts');
+      return looksLikeCsv(text) ? { kind: 'csv', markdown: csvToMarkdown(cleanText(text)) } : parsePlainText(text);
     }
     case 'image':
-      return parsePicture(bytes, reading);
+      return (await import('./ocr/picture.ts')).parsePicture(bytes, reading);
     case 'archive':
       throw unsupported('The file is an archive. Upload the documents in it one by one.');
     case 'media':

@@ -54,15 +54,22 @@ async function* piecesOf(
 ): AsyncGenerator<string> {
   let text = `{"${name}":[`;
   let separator = '';
-  for await (const item of items) {
-    text += separator + serialize(item);
-    separator = ',';
-    if (text.length < wholeCharactersMax) continue;
-    yield text;
-    text = '';
-  }
+  for await (const group of groupsOf(items))
+    for (const item of group) {
+      text += separator + serialize(item);
+      separator = ',';
+      if (text.length < wholeCharactersMax) continue;
+      yield text;
+      text = '';
+    }
   const members = JSON.stringify(rest).slice(1, -1);
   yield `${text}]${members === '' ? '' : `,${members}`}}`;
+}
+
+/** Items that are there already are not awaited one by one. */
+async function* groupsOf(items: AsyncIterable<unknown> | Iterable<unknown>): AsyncGenerator<Iterable<unknown>> {
+  if (Symbol.iterator in items) yield items;
+  else for await (const item of items) yield [item];
 }
 
 /** Reads and serialises each chunk in a turn of the app. */

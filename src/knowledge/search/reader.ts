@@ -1,5 +1,7 @@
 import { findInBundle, readPositions } from '../../content/postings.ts';
 import type { Db } from '../../db/database.ts';
+import { joinColumns } from '../computing/columns.ts';
+import type { ComputingThreads } from '../computing/threads.ts';
 import {
   bundleColumns,
   bundleKey,
@@ -9,7 +11,6 @@ import {
   postingsKey,
 } from './postings.ts';
 import { createPrefixes } from './prefixes.ts';
-import { joinColumns } from './rank.ts';
 import { languagesOf, type PlacedSource, type SearchedChunks } from './scope.ts';
 import { listPostings } from './store.ts';
 import { termsIn, type WantedTerm } from './wanted.ts';
@@ -17,10 +18,16 @@ import { termsIn, type WantedTerm } from './wanted.ts';
 export type IndexReader = Awaited<ReturnType<typeof openReader>>;
 
 /** Reads postings of the scope's sources, through the cache. */
-export async function openReader(db: Db, appId: string, scope: SearchedChunks, cache: IndexCache) {
+export async function openReader(
+  db: Db,
+  appId: string,
+  scope: SearchedChunks,
+  cache: IndexCache,
+  threads: ComputingThreads,
+) {
   const languages = languagesOf(scope);
   const bundles = await loadBundles(db, appId, scope, cache);
-  const load = createPostingsLoader(db, appId, cache);
+  const load = createPostingsLoader(db, appId, cache, threads);
 
   return {
     scope,
@@ -42,11 +49,11 @@ export async function openReader(db: Db, appId: string, scope: SearchedChunks, c
               ...source.segments.map((segment) => found.get(postingsKey(segment, term)) ?? undefined),
               ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
             ];
-            return parts.filter((part) => part !== undefined);
+            return parts.flatMap((part) => part ?? []);
           });
           const occurring = byTerm.filter((lists) => lists.length > 0);
           // A term has one posting for each chunk; a chunk may contain several words of a prefix.
-          const joined = occurring.length > 1 ? [joinColumns(occurring.flat())] : occurring.flat();
+          const joined = occurring.length > 1 ? joinColumns(occurring.flat()) : occurring.flat();
           return joined.map((columns) => ({ base: source.base, columns }));
         }),
       );

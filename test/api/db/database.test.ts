@@ -79,6 +79,29 @@ test('values are returned as they were written', async () => {
   );
 });
 
+test('a time is read to the millisecond, whatever its digits and the time zone of its session', async () => {
+  const recent = [
+    ...['2026-11-30 07:44:12+00', '2026-11-30 07:44:12.5+00', '2026-02-28 23:59:59.999999+00'],
+    ...['1970-01-01 00:00:00.01+00', '2024-02-29 00:00:00.000001+00', '9999-12-31 23:59:59.9+00'],
+  ];
+  const cases = ['UTC', 'Asia/Kathmandu', 'America/Caracas', 'Africa/Abidjan'].map((zone) => ({ zone, texts: recent }));
+  for (const { zone, texts } of [
+    ...cases,
+    { zone: 'UTC', texts: ['0100-01-01 00:00:00+00', '0999-12-31 00:00:00+00'] },
+  ])
+    for (const text of texts) {
+      const [row] = await db.begin(async (tx) => {
+        await tx`select set_config('timezone', ${zone}, true)`;
+        return tx<{ at: Date; ms: number }[]>`
+          select at, floor(extract(epoch from at) * 1000)::float8 as ms from (select ${text}::text::timestamptz as at) t`;
+      });
+      assert.equal(row?.at.getTime(), row?.ms, `${text} in ${zone}`);
+    }
+  const [odd] = await db<[{ end: Date; early: Date }]>`
+    select 'infinity'::timestamptz as "end", '0044-03-15 12:00:00+00 BC'::timestamptz as early`;
+  assert.deepEqual([odd.end.getTime(), odd.early.getTime()], [Number.NaN, Number.NaN], 'no other time is read instead');
+});
+
 test('bytes of any size are written as they are, beside other values and without a prepared statement too', async () => {
   for (const prepare of [true, false]) {
     const one = open(1, { prepare });

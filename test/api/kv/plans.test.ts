@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { openDatabase } from '../../../src/db/database.ts';
-import { findEntries, incrementEntries, upsertEntries } from '../../../src/kv/store.ts';
+import { findEntries, incrementEntries, listEntriesByKey, upsertEntries } from '../../../src/kv/store.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { startKv } from '../../support/kv.ts';
 
@@ -9,7 +9,7 @@ const kv = await startKv();
 after(() => kv.close());
 const app = await kv.provision.app();
 
-test('a statement that requests share is planned once, also when it is a single request', async () => {
+test('a statement that requests share is planned once, also when it is a single request, and so is a page', async () => {
   const { uuid: userId } = await kv.createUser(app);
   const scope = { appId: app.app.uuid, sandboxId: app.sandboxUuid };
   const write = { ...scope, userId, key: 'a', value: '1', by: '1', ttlSeconds: null, userBytesMax: 1_000 };
@@ -25,11 +25,18 @@ test('a statement that requests share is planned once, also when it is a single 
       await upsertEntries(one, scope, [{ ...write, id: newUuid() }]);
       await incrementEntries(one, scope, [{ ...write, id: newUuid() }]);
       await findEntries(one, scope, [write]);
+      await listEntriesByKey(
+        one,
+        write,
+        { from: 'a', before: 'b', after: undefined },
+        { rowsMax: 51, bytesMax: 4_000_000 },
+      );
+      await listEntriesByKey(one, write, { from: 'a', before: 'b', after: 'a' }, { rowsMax: 51, bytesMax: 4_000_000 });
     }
     const plans = await one<{ generic: number }[]>`
-      select generic_plans as generic from pg_prepared_statements where statement like '%unnest%'
+      select generic_plans as generic from pg_prepared_statements where statement like '%kv_entries%'
         and statement not like '%pg_prepared%'`;
-    assert.equal(plans.length, 3);
+    assert.equal(plans.length, 5);
     for (const { generic } of plans) assert.equal(generic, 7, 'PostgreSQL tries five plans of their own first');
   } finally {
     await one.end();

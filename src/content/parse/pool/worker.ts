@@ -1,6 +1,6 @@
 import { storableText } from '../../../lib/storable-text.ts';
 import { compareLines } from '../../compare-lines.ts';
-import { makePicture, type PictureRequest } from '../../picture/picture.ts';
+import type { PictureRequest } from '../../picture/picture.ts';
 import { areCodecsWorn } from '../../picture/wear.ts';
 import { type PrepareInput, type PrepareTerms, prepareText, titleOf } from '../../prepare.ts';
 import { detectKind } from '../detect.ts';
@@ -9,9 +9,9 @@ import { parsePage } from '../html/page.ts';
 import { imageSize } from '../image-size.ts';
 import { AttachmentReader, type PartEvent, type ResumePoint } from '../mail/attachments.ts';
 import { parseDocument, readDocument } from '../parse.ts';
-import { locateTexts, type WantedText } from '../pdf/locate.ts';
-import { loadPdfium } from '../pdf/pdfium.ts';
+import type { WantedText } from '../pdf/locate.ts';
 import { Reading, type ReadingTerms, Unfinished } from '../reading.ts';
+import { samplePage } from '../sample-page.ts';
 import { samplePdf } from '../sample-pdf.ts';
 import { type ParseInput, requireTextSize } from '../types.ts';
 import { bodyText } from '../web/body-text.ts';
@@ -70,6 +70,7 @@ const tasks: Record<string, Task> = {
       }),
     ),
   picture: async (bytes, fields) => {
+    const { makePicture } = await import('../../picture/picture.ts');
     const { bytes: small, ...value } = await makePicture(bytes, fields as PictureRequest);
     return { value, blobs: [small] };
   },
@@ -80,7 +81,10 @@ const tasks: Record<string, Task> = {
     const split = Number(fields.split);
     return { value: compareLines(decode(bytes.subarray(0, split)), decode(bytes.subarray(split))) };
   },
-  locate: async (bytes, fields) => ({ value: await locateTexts(bytes, fields.wanted as WantedText[]) }),
+  locate: async (bytes, fields) => {
+    const { locateTexts } = await import('../pdf/locate.ts');
+    return { value: await locateTexts(bytes, fields.wanted as WantedText[]) };
+  },
 };
 
 /** The text of a document is sent as bytes. */
@@ -107,12 +111,15 @@ function decodeTask(task: Task): Task {
 const warmUpRounds = 12;
 let rounds = 0;
 
-/** Reads a small sample PDF: in a cold process, the first document takes five times as long as the tenth. */
+/**
+ * Reads a small page and a small PDF: in a cold process, the first PDF takes five times as long as the tenth, and the first
+ * page twenty times as long as the hundredth.
+ */
 async function warmUp(): Promise<boolean> {
   rounds += 1;
+  parsePage({ bytes: samplePage(), contentType: 'text/html', url: 'https://sample.example/page' });
   await parseDocument({ bytes: samplePdf() });
   return rounds < warmUpRounds;
 }
 
-await loadPdfium();
 serve(Object.fromEntries(Object.entries(tasks).map(([name, task]) => [name, decodeTask(task)])), warmUp, areCodecsWorn);
