@@ -1,7 +1,8 @@
 /**
  * Search at size, through HTTP: one source of `--chunks` chunks of 250 words, filled straight into the tables of the
  * index, with a learned model and, up to 1,000,000 chunks, vectors of the built-in embedder. Prints the first search after
- * a start, p50 and p95 at 1 and at 8 concurrent searches, processor time, the size of everything, the process's memory,
+ * a start, p50 and p95 at 1 and at 8 concurrent searches, processor time, the delay of the server's event loop, the size
+ * of everything, the memory of all processes,
  * and how many of the exact nearest ten chunks a vector search finds.
  *
  *   node bench/search.ts --chunks 100000 [--directory DIR] [--searches 200] [--cache MB] [--no-vectors] [--modes fulltext,hybrid] [--recall 50]
@@ -9,9 +10,10 @@
  * With `--directory`, the filled database stays there, and the next run measures it without filling it again.
  */
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { drawQuery, seeded } from './search/corpus.ts';
@@ -57,7 +59,9 @@ try {
       const bodies = Array.from({ length: searches }, () => ({ query: drawQuery(chunks, random), mode }));
       await measure(client, mode, concurrency, bodies);
     }
-    console.log(`memory of the server's process ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB`);
+    console.log(
+      `memory of the server's process ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB, with its database and all other processes ${memoryOfTree().toFixed(0)} MiB`,
+    );
   }
   for (const concurrency of [1, 8]) {
     const bodies = Array.from({ length: searches }, () => ({ query: drawQuery(chunks, random), filter: { shelf: 3 } }));
@@ -131,14 +135,36 @@ async function printSizes(): Promise<void> {
 }
 
 async function measure(client: Worker, name: string, concurrency: number, bodies: object[]): Promise<void> {
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
   const cpu = process.cpuUsage();
   client.postMessage({ bodies, concurrency });
   const [times] = (await once(client, 'message')) as [number[]];
+  delay.disable();
   times.sort((a, b) => a - b);
   const used = process.cpuUsage(cpu);
   const at = (share: number) => (times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0).toFixed(1);
   console.log(
     `${name.padEnd(30)} ${concurrency} at a time  p50 ${at(0.5).padStart(7)} ms  p95 ${at(0.95).padStart(7)} ms  ` +
-      `processor ${((used.user + used.system) / 1000 / bodies.length).toFixed(1).padStart(6)} ms a search`,
+      `processor ${((used.user + used.system) / 1000 / bodies.length).toFixed(1).padStart(6)} ms a search  ` +
+      `event loop p99 ${(delay.percentile(99) / 1e6).toFixed(1)} ms, max ${(delay.max / 1e6).toFixed(1)} ms`,
   );
+}
+
+/** The memory of this process and all below it in MiB: shared pages count once. Linux only. */
+function memoryOfTree(): number {
+  const parents = new Map<number, number>();
+  for (const name of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
+    try {
+      const [, parent] = /\) \w (\d+)/.exec(readFileSync(`/proc/${name}/stat`, 'utf8')) ?? [];
+      parents.set(Number(name), Number(parent));
+    } catch {
+      // It has ended.
+    }
+  const isBelow = (pid: number | undefined): boolean =>
+    pid === process.pid || (pid !== undefined && pid > 1 && isBelow(parents.get(pid)));
+  let kib = 0;
+  for (const pid of parents.keys())
+    if (isBelow(pid)) kib += Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
+  return kib / 1024;
 }

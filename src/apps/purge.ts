@@ -8,9 +8,12 @@ import type { Scope } from '../tenancy/caller.ts';
  */
 
 const sandboxesBatch = 20;
-/** Rows that one statement deletes. Runs and automations take more rows along than others. */
+/** Rows that one statement deletes. Automations take more rows along than others. */
 const batchRows = 500;
-const batchParents = 50;
+const batchAutomations = 50;
+/** Runs take their entries along. Apart from its last run, a batch has at most this many. */
+const batchRuns = 50;
+const batchEntries = 10_000;
 
 /** Deletes what deleted sandboxes have left. Any number of processes may do so; a killed one is continued. */
 export async function purgeSandboxes(db: Db, signal: AbortSignal): Promise<void> {
@@ -25,19 +28,33 @@ export async function purgeSandboxes(db: Db, signal: AbortSignal): Promise<void>
 
 async function purgeSandbox(db: Db, scope: Scope, signal: AbortSignal): Promise<void> {
   for (const [table, where] of Object.entries(contentsOf(db, scope))) {
-    const rows = table === 'automation_runs' || table === 'automations' ? batchParents : batchRows;
-    while ((await deleteBatch(db, scope.appId, table, where, rows)) === rows) signal.throwIfAborted();
+    const rows = table === 'automations' ? batchAutomations : batchRows;
+    const deleteNext = () =>
+      table === 'automation_runs' ? deleteRuns(db, scope) : deleteBatch(db, scope.appId, table, where, rows);
+    while (await deleteNext()) signal.throwIfAborted();
   }
   // The rest are a few rows of settings, and what was written meanwhile.
   await db`
     delete from sandboxes where app_id = ${scope.appId} and id = ${scope.sandboxId} and removed_at is not null`;
 }
 
-async function deleteBatch(db: Db, appId: string, table: string, where: Statement, rows: number): Promise<number> {
+/** Returns whether there may be more. */
+async function deleteBatch(db: Db, appId: string, table: string, where: Statement, rows: number): Promise<boolean> {
   const { count } = await db`
     delete from ${db(table)} where app_id = ${appId} and ctid = any(array(
       select t.ctid from ${db(table)} t where t.app_id = ${appId} and ${where} limit ${rows}))`;
-  return count;
+  return count === rows;
+}
+
+async function deleteRuns(db: Db, { appId, sandboxId }: Scope): Promise<boolean> {
+  const { count } = await db`
+    delete from automation_runs where app_id = ${appId} and id = any(array(
+      select id from (
+        select id, sum(sequence) over (order by id rows unbounded preceding) - sequence as before
+        from (select id, sequence from automation_runs
+          where app_id = ${appId} and sandbox_id = ${sandboxId} order by id limit ${batchRuns}) first) counted
+      where before < ${batchEntries}))`;
+  return count > 0;
 }
 
 /** What a sandbox has many rows of, children before parents, so that no row takes an unknown number of others along. */

@@ -19,6 +19,7 @@ import type { Metrics } from '../http/metrics.ts';
 import { createStreamBudget, type StreamBudget } from '../http/streams/hub-options.ts';
 import { IssuerKeys } from '../identity/issuer-keys.ts';
 import { JobSlots } from '../jobs/job-slots.ts';
+import { ComputingThreads } from '../knowledge/computing/threads.ts';
 import { type OpenCache, openCaches } from '../knowledge/index/cache.ts';
 import type { Clock } from '../lib/clock.ts';
 import { limits } from '../lib/limits.ts';
@@ -47,6 +48,8 @@ export type ProcessParts = {
   reranker: Reranker | undefined;
   /** The cache of search. */
   openCache: OpenCache;
+  /** What computes searches of large sources. */
+  threads: ComputingThreads;
   llmSlots: ModelSlots;
   vectorSlots: ModelSlots;
   crawlSlots: Slots;
@@ -65,6 +68,7 @@ type Options = {
   resolve: Resolver | undefined;
   timeouts: Readonly<Timeouts> | undefined;
   expressions?: Expressions | undefined;
+  threads?: ComputingThreads | undefined;
   /** Notes how to stop a part. */
   onStarted(name: string, end: () => Promise<unknown>): void;
 };
@@ -82,6 +86,8 @@ export async function startProcessParts(config: Config, log: Logger, options: Op
   onStarted('connections to sites', () => fetcher.close());
   const renderer = openRenderer(config, fetcher, log);
   if (renderer !== undefined) onStarted('renderer', () => renderer.close());
+  const threads = options.threads ?? new ComputingThreads();
+  if (options.threads === undefined) onStarted('threads of searches', () => threads.close());
   return {
     ...{ metrics, blobs, parser, resolve, timeouts, fetcher, renderer },
     issuerKeys: new IssuerKeys({ fetcher, clock, log }),
@@ -89,6 +95,7 @@ export async function startProcessParts(config: Config, log: Logger, options: Op
     embedder: openEmbedder(config, resolve),
     reranker: openReranker(config, resolve),
     openCache: openCaches(config.searchCacheMb * 1024 * 1024),
+    threads,
     llmSlots: new ModelSlots(config.llmConcurrency),
     vectorSlots: new ModelSlots(config.embedConcurrency),
     // Two apps can each have a whole crawl's pages active. More apps share the slots.

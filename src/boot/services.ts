@@ -19,6 +19,7 @@ import { createExternalUsers } from '../identity/external-users.ts';
 import type { IssuerKeys } from '../identity/issuer-keys.ts';
 import { createTrial } from '../jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from '../jobs/workers.ts';
+import type { ComputingThreads } from '../knowledge/computing/threads.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
@@ -111,6 +112,8 @@ export type ServicesOptions = {
   parser?: ParserPool | undefined;
   /** Running processes for expressions, which the caller closes. By default, the services start their own. */
   expressions?: Expressions | undefined;
+  /** Threads for searches, as `expressions`. */
+  threads?: ComputingThreads | undefined;
   /** The URL where other processes on this machine serve requests, for a process that does not listen. */
   listeningUrl?: string;
   /** The name of the cell, as a label of its metrics. */
@@ -158,7 +161,7 @@ async function start(config: Config, log: Logger, options: ServicesOptions, star
     home?.process ??
     (await startProcessParts(config, log, {
       ...{ clock, metrics: metricsOfProcess, onStarted },
-      ...{ parser: options.parser, expressions: options.expressions },
+      ...{ parser: options.parser, expressions: options.expressions, threads: options.threads },
       ...{ resolve: options.resolve, timeouts: options.timeouts },
     }));
   const { blobs, parser, resolve, fetcher, renderer, issuerKeys } = process;

@@ -179,13 +179,27 @@ export type PostingColumns = {
   lengths: Uint16Array;
 };
 
-/** Common terms have a posting for every chunk, so this loop is inlined instead of using `readPostings`. */
 export function unpackPostings(bytes: Uint8Array): PostingColumns {
+  const { ordinals, tallies, lengths } = readColumns(bytes);
+  return { ordinals: ordinals.slice(), tallies: tallies.slice(), lengths: lengths.slice() };
+}
+
+let read: PostingColumns = { ordinals: new Int32Array(0), tallies: new Uint16Array(0), lengths: new Uint16Array(0) };
+
+/**
+ * Decodes postings into memory that the next call uses again. Common terms have a posting for every chunk, so this loop
+ * is inlined instead of using `readPostings`.
+ */
+export function readColumns(bytes: Uint8Array): PostingColumns {
   // A posting has at least three bytes.
   const capacity = Math.ceil(bytes.length / 3);
-  const ordinals = new Int32Array(capacity);
-  const tallies = new Uint16Array(capacity);
-  const lengths = new Uint16Array(capacity);
+  if (read.ordinals.length < capacity)
+    read = {
+      ordinals: new Int32Array(capacity),
+      tallies: new Uint16Array(capacity),
+      lengths: new Uint16Array(capacity),
+    };
+  const { ordinals, tallies, lengths } = read;
   let at = 0;
   let count = 0;
   let value = 0;
@@ -212,9 +226,9 @@ export function unpackPostings(bytes: Uint8Array): PostingColumns {
     }
   }
   return {
-    ordinals: ordinals.slice(0, count),
-    tallies: tallies.slice(0, count),
-    lengths: lengths.slice(0, count),
+    ordinals: ordinals.subarray(0, count),
+    tallies: tallies.subarray(0, count),
+    lengths: lengths.subarray(0, count),
   };
 }
 

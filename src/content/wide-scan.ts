@@ -1,10 +1,17 @@
 /** The part of WebAssembly that is used here. Node's types leave it to those of browsers. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
-  Instance: new (module: object) => { exports: { memory: { buffer: ArrayBuffer }; run: Run } };
+  Instance: new (module: object, imports: { shared: { memory: SharedMemory } }) => { exports: { run: Run } };
+  Memory: new (size: { initial: number; maximum: number; shared: true }) => SharedMemory;
 };
 
 type Run = (query: number, codes: number, count: number, queryBytes: number, out: number) => void;
+
+/** Memory of WebAssembly that several threads use. It grows in place: what was there stays where it is. */
+type SharedMemory = { readonly buffer: SharedArrayBuffer; grow(pages: number): number };
+
+/** Codes in memory that a scan can read where they are, or anywhere else, from where it copies them in blocks. */
+export type ScannedBytes = { bytes: Uint8Array; memory?: SharedMemory | undefined };
 
 /** How a scan compares a query with one code: instructions on the variables in `scanLocals`. */
 export type ScanParts = {
@@ -18,32 +25,77 @@ export type ScanParts = {
 };
 
 /**
- * A loop in WebAssembly's 128-bit instructions that compares a query with many consecutive codes. The caller writes
- * the query and the codes, calls `run` and reads the results.
+ * Compares a query with `count` consecutive codes, starting at the code `from`, in WebAssembly's 128-bit instructions.
+ * Calls `take` for each block of them with the results, which are valid until it returns, and the place of the first.
  */
-export type Scan = {
-  query: Uint8Array;
-  codes: Uint8Array;
-  results: ArrayBuffer;
-  run(count: number, queryBytes: number): void;
-};
+type Scan = (
+  query: Uint8Array,
+  codes: ScannedBytes,
+  place: { from: number; count: number; codeBytes: number },
+  take: (buffer: SharedArrayBuffer, at: number, first: number, count: number) => void,
+) => void;
 
-// The module's memory: the query, a block of codes small enough for the processor's cache, and the results.
-const pages = 4;
+export const pageBytes = 65_536;
+const pagesMax = 65_536;
 export const scanQueryBytesMax = 4_096;
-export const scanBlockBytes = 192 * 1024;
-export const scanResultsAt = scanQueryBytesMax + scanBlockBytes;
+const resultBytesMax = pageBytes - scanQueryBytesMax;
+/** A block of codes that is copied is small enough for the processor's cache. */
+const copiedBytes = 3 * pageBytes;
+/** Threads that may scan one memory: each has a page of it for its query and results. */
+export const scanningThreadsMax = 32;
+/** Where the codes in a shared memory begin. */
+export const scannedFrom = scanningThreadsMax * pageBytes;
+
+/** The page of this thread. */
+let ownPage = 0;
+
+/** Gives this thread its own page in every shared memory. The main thread of a process has the first one. */
+export function useScanPage(page: number): void {
+  ownPage = page;
+}
+
+/** Shared memory with room for this many bytes of codes, of which 4 GiB less the pages of threads are the most. */
+export function createSharedMemory(bytes: number): SharedMemory {
+  const initial = Math.ceil((scannedFrom + bytes) / pageBytes);
+  return new WebAssembly.Memory({ initial, maximum: pagesMax, shared: true });
+}
 
 /** The loop's variables: its five parameters, the position in the query, and the sums of one code. */
 export const scanLocals = { query: 0, codes: 1, count: 2, queryBytes: 3, out: 4, at: 5, sums: 6 };
 
 export function createScan(parts: ScanParts): Scan {
-  const { buffer, run } = assemble(loopBody(parts));
-  return {
-    query: new Uint8Array(buffer, 0, scanQueryBytesMax),
-    codes: new Uint8Array(buffer, scanQueryBytesMax, scanBlockBytes),
-    results: buffer,
-    run: (count, queryBytes) => run(0, scanQueryBytesMax, count, queryBytes, scanResultsAt),
+  const module = assembleModule(loopBody(parts));
+  const instantiate = (memory: SharedMemory) => new WebAssembly.Instance(module, { shared: { memory } }).exports.run;
+  const runOf = new WeakMap<SharedMemory, Run>();
+  let own: { memory: SharedMemory; run: Run } | undefined;
+
+  return (query, { bytes, memory }, { from, count, codeBytes }, take) => {
+    if (memory === undefined && own === undefined) {
+      const pages = 1 + copiedBytes / pageBytes;
+      const ofThread = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+      own = { memory: ofThread, run: instantiate(ofThread) };
+    }
+    const scanned = memory ?? (own as { memory: SharedMemory }).memory;
+    const run = memory === undefined ? (own as { run: Run }).run : (runOf.get(memory) ?? instantiate(memory));
+    if (memory !== undefined) runOf.set(memory, run);
+    const { buffer } = scanned;
+    const queryAt = memory === undefined ? 0 : ownPage * pageBytes;
+    new Uint8Array(buffer, queryAt, query.byteLength).set(query);
+    const resultsAt = queryAt + scanQueryBytesMax;
+    const resultsPerBlock = Math.floor(resultBytesMax / parts.resultBytes);
+    const perBlock =
+      memory === undefined ? Math.min(resultsPerBlock, Math.floor(copiedBytes / codeBytes)) : resultsPerBlock;
+    for (let done = 0; done < count; done += perBlock) {
+      const some = Math.min(perBlock, count - done);
+      const start = (from + done) * codeBytes;
+      let codesAt = bytes.byteOffset + start;
+      if (memory === undefined) {
+        codesAt = pageBytes;
+        new Uint8Array(buffer, codesAt, some * codeBytes).set(bytes.subarray(start, start + some * codeBytes));
+      }
+      run(queryAt, codesAt, some, (codeBytes / parts.codeBytesPerStep) * parts.queryBytesPerStep, resultsAt);
+      take(buffer, resultsAt, done, some);
+    }
   };
 }
 
@@ -82,19 +134,27 @@ export const simd = (instruction: number) =>
 /** Load instructions without alignment or offset. */
 export const loadWith = (instruction: number) => [...simd(instruction), 0, 0];
 
-/** Assembles a module with a memory of 256 KiB and one function, `run`, which takes five parameters. */
-export function assemble(body: number[]): { buffer: ArrayBuffer; run: Run } {
+/** Assembles a module with one function, `run`, which takes five parameters and uses a shared memory. */
+function assembleModule(body: number[]): object {
   const named = (name: string) => [name.length, ...Buffer.from(name)];
   const section = (id: number, content: number[]) => [id, ...unsigned(content.length), ...content];
-  const module = Uint8Array.from([
+  // The last bytes of the import: shared memory of at least no page and at most 65,536, which is 0x80 0x80 0x04.
+  const memory = [1, ...named('shared'), ...named('memory'), 2, 3, 0, 0x80, 0x80, 0x04];
+  const bytes = Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, [1, 0x60, 5, i32, i32, i32, i32, i32, 0]),
+    ...section(2, memory),
     ...section(3, [1, 0]),
-    ...section(5, [1, 0, pages]),
-    ...section(7, [2, ...named('memory'), 2, 0, ...named('run'), 0, 0]),
+    ...section(7, [1, ...named('run'), 0, 0]),
     ...section(10, [1, ...unsigned(body.length), ...body]),
   ]);
-  const { memory, run } = new WebAssembly.Instance(new WebAssembly.Module(module)).exports;
+  return new WebAssembly.Module(bytes);
+}
+
+/** The same with its own memory of some pages. */
+export function assemble(body: number[], pages: number): { buffer: SharedArrayBuffer; run: Run } {
+  const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });
+  const { run } = new WebAssembly.Instance(assembleModule(body), { shared: { memory } }).exports;
   return { buffer: memory.buffer, run };
 }
 

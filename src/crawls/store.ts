@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { Db, Transaction } from '../db/database.ts';
+import { sandboxIsThere } from '../tenancy/visible.ts';
 import type { Crawl, CrawlSettings } from './types.ts';
 
 export type NewCrawl = {
@@ -61,8 +62,9 @@ export async function insertCrawl(db: Db, crawl: NewCrawl): Promise<void> {
 /** Takes over the crawl, so that an earlier worker can no longer commit. Undefined if it was deleted. */
 export async function takeCrawl(db: Db, appId: string, id: string): Promise<Crawl | undefined> {
   const [row] = await db<Crawl[]>`
-    update crawls set epoch = epoch + 1
-    where app_id = ${appId} and id = ${id} and finished_at is null returning *`;
+    update crawls c set epoch = epoch + 1
+    where app_id = ${appId} and id = ${id} and finished_at is null and ${sandboxIsThere(db, 'c.app_id', 'c.sandbox_id')}
+    returning *`;
   return row;
 }
 
@@ -76,7 +78,8 @@ export async function lockCrawl(tx: Transaction, crawl: Crawl): Promise<Crawl | 
 /** Whether the crawl still exists and no other worker has taken it over. */
 export async function isCrawlHeld(db: Db, crawl: Crawl): Promise<boolean> {
   const rows = await db`
-    select 1 from crawls where app_id = ${crawl.appId} and id = ${crawl.id} and epoch = ${crawl.epoch}`;
+    select 1 from crawls c where c.app_id = ${crawl.appId} and c.id = ${crawl.id} and c.epoch = ${crawl.epoch}
+      and ${sandboxIsThere(db, 'c.app_id', 'c.sandbox_id')}`;
   return rows.length > 0;
 }
 

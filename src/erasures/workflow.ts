@@ -1,3 +1,4 @@
+import { takeEntries } from '../automations/retention/prune.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
 import type { Database, Db, Transaction } from '../db/database.ts';
 import { deleteDoomedBlob, isBackupRunning } from '../files/store.ts';
@@ -133,10 +134,11 @@ async function repeat(batch: () => Promise<boolean>, signal: AbortSignal): Promi
 /** Deletes a batch of runs with their journals. The signed ledger says which, as for runs that retention deletes. */
 async function deleteRuns({ db, ledger, clock }: EraseRowsDeps, erasure: store.ErasureRow): Promise<boolean> {
   const { appId } = erasure;
-  const found = await db<{ id: string }[]>`
-    select t.id from automation_runs t where t.app_id = ${appId} and ${runOfUser(db, erasure)} limit ${runsBatch}`;
-  if (found.length === 0) return false;
-  const ids = found.map(({ id }) => id);
+  const next = await db<{ id: string; sequence: number }[]>`
+    select t.id, t.sequence from automation_runs t
+    where t.app_id = ${appId} and ${runOfUser(db, erasure)} limit ${runsBatch}`;
+  if (next.length === 0) return false;
+  const ids = takeEntries(next).map(({ id }) => id);
   // The runs that these started are found by their parents. The last of them is passed on before a parent is deleted.
   const passOn = async (tx: Transaction) => {
     const { count } = await tx`

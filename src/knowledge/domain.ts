@@ -15,6 +15,7 @@ import type { Logger } from '../lib/log.ts';
 import type { ObservedSearch } from '../monitoring/traffic.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
 import { createAttachmentService } from './attached-files/service.ts';
+import type { ComputingThreads } from './computing/threads.ts';
 import { createBoxes } from './documents/boxes.ts';
 import { createErasedDocuments } from './documents/erase.ts';
 import { createDocumentService } from './documents/service.ts';
@@ -79,6 +80,7 @@ type KnowledgeDeps = {
   dataDir: string;
   /** Where search caches the index. */
   openCache: OpenCache;
+  threads: ComputingThreads;
   /** Time that a search waits for its query's vector, in milliseconds. */
   queryEmbeddingMs: number;
   reranker: Reranker | undefined;

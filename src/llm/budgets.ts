@@ -1,4 +1,4 @@
-import type { Database, Db } from '../db/database.ts';
+import { type Database, type Db, isForeignKeyViolation } from '../db/database.ts';
 import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import { formatId, type IdKind } from '../lib/ids.ts';
@@ -34,6 +34,8 @@ export type BudgetHold = {
   settle(tx: Db, used: store.Amount): Promise<void>;
 };
 
+const triesMax = 5;
+
 type Applied = { budget: store.AppliedBudget; start: string };
 
 export type Budgets = {
@@ -44,6 +46,16 @@ export type Budgets = {
 /** Reserves tokens and money before a call, and replaces the reservation by what the call used. */
 export function createBudgets({ db, clock, emitReached }: BudgetDeps): Budgets {
   const reserve: Budgets['reserve'] = async (origin, amount) => {
+    for (let tries = 1; ; tries++)
+      try {
+        return await reserveOnce(origin, amount);
+      } catch (error) {
+        // A budget was deleted after it was read.
+        if (!isForeignKeyViolation(error) || tries === triesMax) throw error;
+      }
+  };
+
+  const reserveOnce: Budgets['reserve'] = async (origin, amount) => {
     const budgets = await store.listAppliedBudgets(db, origin);
     const now = clock.now();
     const applied = budgets.map((budget): Applied => ({ budget, start: periodStart(budget.period, now) }));

@@ -6,6 +6,9 @@ import * as store from './store.ts';
 
 /** The number of uploads whose hash is kept between two requests. */
 const hashesMax = 256;
+/** How often, and how many times, a release that failed is tried again. */
+const releaseEveryMs = 3_000;
+const releaseTriesMax = 100;
 
 /**
  * The uploads that this process appends to. Across all processes, only one request holds an upload. What a dead
@@ -33,7 +36,7 @@ export class UploadHolds {
     if (this.#held.has(id)) throw locked();
     this.#held.add(id);
     try {
-      const current = await store.holdUpload(this.#session, upload, this.#holder);
+      const current = await this.#take(upload);
       if (current === undefined) throw locked();
       return await this.#release(upload, () => work(current));
     } finally {
@@ -53,13 +56,34 @@ export class UploadHolds {
     }
   }
 
+  async #take(upload: store.UploadRow): Promise<store.UploadRow | undefined> {
+    try {
+      return await store.holdUpload(this.#session, upload, this.#holder);
+    } catch (error) {
+      // The database may have held it, or may still do so.
+      this.#releaseLater(upload);
+      throw error;
+    }
+  }
+
   async #release<T>(upload: store.UploadRow, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } finally {
-      // If this fails, this process can still hold the upload again.
-      await store.releaseUpload(this.#db, upload, this.#holder).catch(() => {});
+      await store.releaseUpload(this.#db, upload, this.#holder).catch(() => this.#releaseLater(upload));
     }
+  }
+
+  /** Other processes cannot hold what is in the name of this one as long as it lives. */
+  #releaseLater(upload: store.UploadRow, tries = 1): void {
+    const release = async () => {
+      // A request that holds it again releases it.
+      if (this.#held.has(upload.id)) return;
+      await store.releaseUpload(this.#db, upload, this.#holder).catch(() => {
+        if (tries < releaseTriesMax) this.#releaseLater(upload, tries + 1);
+      });
+    };
+    setTimeout(() => void release(), releaseEveryMs).unref();
   }
 }
 

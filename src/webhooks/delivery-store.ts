@@ -4,6 +4,7 @@ import { readWithTotal } from '../db/pages.ts';
 import type { Positions } from '../events/store.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Scope } from '../tenancy/caller.ts';
+import { sandboxIsThere } from '../tenancy/visible.ts';
 
 export type Attempt = {
   at: string;
@@ -84,7 +85,8 @@ export async function claimDeliveries(
       select d.app_id, d.id from webhook_deliveries d
       where d.app_id = ${appId} and d.webhook_id = ${webhookId} and d.state = 'pending'
         and d.next_attempt_at <= ${claim.now}
-        and exists (select 1 from webhooks w where w.app_id = ${appId} and w.id = ${webhookId} and w.status = 'active')
+        and exists (select 1 from webhooks w where w.app_id = ${appId} and w.id = ${webhookId} and w.status = 'active'
+          and ${sandboxIsThere(db, 'w.app_id', 'w.sandbox_id')})
       order by d.next_attempt_at, d.sequence limit ${claim.rowsMax} for update of d skip locked)
     update webhook_deliveries d set attempts = d.attempts + 1, tries = d.tries + 1, next_attempt_at = ${claim.claimedUntil}
     from due, webhooks w, events e
@@ -135,7 +137,7 @@ export async function returnClaim(db: Db, delivery: ClaimedDelivery, now: Date):
 export async function listDueWebhooks(db: Db, now: Date): Promise<DueWebhook[]> {
   return db<DueWebhook[]>`
     select w.app_id, w.id as webhook_id, w.automations is not null as hosts from webhooks w
-    where w.status = 'active' and ${isInUse(db, 'w.app_id')} and exists (
+    where w.status = 'active' and ${isInUse(db, 'w.app_id')} and ${sandboxIsThere(db, 'w.app_id', 'w.sandbox_id')} and exists (
       select 1 from webhook_deliveries d
       where d.app_id = w.app_id and d.webhook_id = w.id and d.state = 'pending' and d.next_attempt_at <= ${now})`;
 }

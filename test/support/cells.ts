@@ -59,6 +59,7 @@ export async function startInCell(options: CellOptions): Promise<TestServer> {
       resolve: options.resolve,
       timeouts: options.timeouts,
       expressions: findExpressions(options),
+      threads: options.threads,
     });
     const target = behindPooler(database.target) ?? database.target;
     const cells = await prepareCells(home, [

@@ -58,6 +58,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       resolve: options.resolve,
       timeouts: options.timeouts,
       expressions: findExpressions(options),
+      threads: options.threads,
     });
     const server = await createServer(services, { site: options.site });
     const baseUrl = await server.listen();

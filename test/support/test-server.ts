@@ -6,6 +6,7 @@ import type { Resolver } from '../../src/content/fetch/resolver.ts';
 import type { ParserPool } from '../../src/content/parse/pool/pool.ts';
 import type { DatabaseTarget } from '../../src/db/address.ts';
 import type { Database } from '../../src/db/database.ts';
+import type { ComputingThreads } from '../../src/knowledge/computing/threads.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import type { LogLevel } from '../../src/lib/log.ts';
 import type { Timeouts } from '../../src/lib/timeouts.ts';
@@ -26,6 +27,8 @@ export type TestServerOptions = {
   site?: string;
   /** Running parsers, which the caller closes. By default, servers with the same settings share them. */
   parser?: ParserPool;
+  /** Threads for searches, which the caller closes. By default, the server has its own. */
+  threads?: ComputingThreads;
   /** A running server. The new one acts as a second process of the same installation, with its database and secret. */
   beside?: TestServer;
   /** An existing installation: its database, data directory and root secret, which the caller removes. */

@@ -10,6 +10,7 @@ import { inLanes } from '../../src/content/embed/in-lanes.ts';
 import { lexicalEmbedder } from '../../src/content/embed/lexical.ts';
 import { openAiEmbedder } from '../../src/content/embed/openai.ts';
 import { transformersEmbedder } from '../../src/content/embed/transformers.ts';
+import { withRoomFor } from '../../src/knowledge/computing/shared.ts';
 import { startEmbeddingService } from '../support/embedding-service.ts';
 import fc from '../support/fast-check.ts';
 
@@ -71,7 +72,7 @@ test('200 candidates by Hamming distance hold at least 95 of the 100 nearest, ha
       );
       const code = signCode(query);
       const out = new Uint16Array(codes.length);
-      for (const [row, one] of codes.entries()) hammingDistances(code, one, 1, out, row);
+      for (const [row, one] of codes.entries()) hammingDistances(code, bytesOf(one), 1, out, row);
       const order = (score: (row: number) => number) =>
         codes.map((_code, row) => row).sort((a, b) => score(b) - score(a));
       const candidates = new Set(order((row) => -(out[row] ?? 0)).slice(0, 200));
@@ -120,6 +121,10 @@ test('a local model without its package says so', async () => {
   await assert.rejects(embedder.embed(['x'], 'query'), EmbeddingError);
 });
 
+function bytesOf(codes: Uint32Array) {
+  return { bytes: new Uint8Array(codes.buffer) };
+}
+
 test('Hamming distances are the numbers of differing bits, for codes of any length', () => {
   const bits = (word: number) => (word >>> 0).toString(2).replaceAll('0', '').length;
   const lengths = fc.constantFrom(1, 2, 3, 4, 8, 32, 33, 128);
@@ -134,10 +139,15 @@ test('Hamming distances are the numbers of differing bits, for codes of any leng
   fc.assert(
     fc.property(given, ({ query, codes, copies }) => {
       const all = Array.from({ length: copies }, () => codes).flat();
-      const out = new Uint16Array(all.length + 2).fill(9);
-      hammingDistances(Uint32Array.from(query), Uint32Array.from(all.flat()), all.length, out, 1);
-      const expected = codes.map((code) => code.reduce((sum, one, i) => sum + bits(one ^ (query[i] ?? 0)), 0));
-      assert.deepEqual([...out], [9, ...Array.from({ length: copies }, () => expected).flat(), 9]);
+      const given = bytesOf(Uint32Array.from(all.flat()));
+      const shared = withRoomFor({ bytes: new Uint8Array(0) }, 4 * 1024 * 1024);
+      shared.bytes.set(given.bytes);
+      for (const scanned of [given, shared]) {
+        const out = new Uint16Array(all.length + 2).fill(9);
+        hammingDistances(Uint32Array.from(query), scanned, all.length, out, 1);
+        const expected = codes.map((code) => code.reduce((sum, one, i) => sum + bits(one ^ (query[i] ?? 0)), 0));
+        assert.deepEqual([...out], [9, ...Array.from({ length: copies }, () => expected).flat(), 9]);
+      }
     }),
     { numRuns: 60 },
   );

@@ -3,15 +3,18 @@ import { test } from 'node:test';
 import {
   findInBundle,
   mergeBundles,
+  type PostingColumns,
   PostingsBuilder,
   packBundle,
   placeBundle,
   readPositions,
   unpackPostings,
 } from '../../src/content/postings.ts';
+import { joinColumns, openColumns, packColumns } from '../../src/knowledge/computing/columns.ts';
+import { nearestPlaces } from '../../src/knowledge/computing/near.ts';
 import { openCaches } from '../../src/knowledge/index/cache.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
-import { bestRows, containsPhrase, nearestPlaces } from '../../src/knowledge/search/rank.ts';
+import { bestRows, containsPhrase } from '../../src/knowledge/search/rank.ts';
 import { scoreTerms } from '../../src/knowledge/search/score.ts';
 import fc from '../support/fast-check.ts';
 
@@ -80,6 +83,58 @@ test('postings and positions come out of bundles and merged segments as they wen
   );
 });
 
+const numbers = (max: number) => fc.oneof(fc.nat(max), fc.nat(300), fc.constant(max));
+const posting = fc.record({
+  gap: fc.oneof(fc.nat(3), fc.nat(70_000)),
+  tally: numbers(65_535),
+  length: numbers(65_535),
+});
+
+test('packed columns hold what went in, however far apart and however large, and joined ones hold both', () => {
+  fc.assert(
+    fc.property(fc.array(posting), fc.array(posting), (one, other) => {
+      const [first, second] = [one, other].map((list) => {
+        let ordinal = -1;
+        const ordinals = list.map(({ gap }) => (ordinal += 1 + gap));
+        return {
+          ordinals: Int32Array.from(ordinals),
+          tallies: Uint16Array.from(list, ({ tally }) => tally),
+          lengths: Uint16Array.from(list, ({ length }) => length),
+        };
+      }) as [PostingColumns, PostingColumns];
+      assert.deepEqual(listPacked(packColumns(first)), listColumns(first));
+      const joined = listPacked(joinColumns([...packColumns(first), ...packColumns(second)]));
+      const tallies = new Map<number, number>();
+      for (const [ordinal, tally] of [...listColumns(first), ...listColumns(second)]) {
+        const known = tallies.get(ordinal) ?? 0;
+        const titled = (known | tally) & 1;
+        const sum = Math.min(((known >>> 1) + (tally >>> 1)) << 1, 65_534);
+        tallies.set(ordinal, tallies.has(ordinal) ? sum | titled : tally);
+      }
+      assert.deepEqual(
+        joined.map(([ordinal, tally]) => [ordinal, tally]),
+        [...tallies].sort(([a], [b]) => a - b),
+      );
+    }),
+  );
+});
+
+function listColumns({ ordinals, tallies, lengths }: PostingColumns): [number, number, number][] {
+  return Array.from(ordinals, (ordinal, i) => [ordinal, tallies[i] ?? -1, lengths[i] ?? -1]);
+}
+
+function listPacked(packed: ReturnType<typeof packColumns>): [number, number, number][] {
+  return packed
+    .map(openColumns)
+    .flatMap(({ first, ordinals, tallies, lengths }) =>
+      Array.from(ordinals, (ordinal, i): [number, number, number] => [
+        first + ordinal,
+        tallies[i] ?? -1,
+        lengths[i] ?? -1,
+      ]),
+    );
+}
+
 test('the best rows are those that sorting would give', () => {
   fc.assert(
     fc.property(
@@ -120,7 +175,11 @@ test('the nearest places have the smallest distances', () => {
       fc.array(fc.integer({ min: 0, max: 64 }), { maxLength: 80 }),
       fc.integer({ min: 1, max: 20 }),
       (list, count) => {
-        const nearest = nearestPlaces(Uint16Array.from(list), 64, count);
+        const histogram = Uint32Array.from(
+          { length: 66 },
+          (_count, distance) => list.filter((one) => one === distance).length,
+        );
+        const nearest = nearestPlaces(Uint16Array.from([...list, 65_535]), histogram, count);
         const expected = [...list].sort((a, b) => a - b).slice(0, count);
         assert.deepEqual(
           nearest.map((place) => list[place] ?? -1).sort((a, b) => a - b),
@@ -162,7 +221,10 @@ function collection(chunks: number, seed: number) {
       tallies: Uint16Array.from(ordinals, () => 2 + Math.floor(random() * 12)),
       lengths: Uint16Array.from(ordinals, (ordinal) => lengths[ordinal] ?? 0),
     };
-    return { count: 1 + Math.floor(random() * 2), lists: [{ base: 0, columns }] };
+    return {
+      count: 1 + Math.floor(random() * 2),
+      lists: packColumns(columns).map((packed) => ({ base: 0, columns: packed })),
+    };
   });
   return { terms, rows: Uint8Array.from(lengths, () => (random() < 0.02 ? 1 : 3)) };
 }
@@ -192,17 +254,22 @@ test('the candidates of both rankings hold at least 95 of 100 results that all c
     const { terms, rows } = collection(chunks, seed);
     rows.fill(3);
     const source = { base: 0, firstOrdinal: 0, nextOrdinal: chunks, modelVersion: 1 };
-    const scope = { sources: [source], rows, statistics: { chunks, averageLength: 120, hasDead: false } } as never;
     let state = seed;
     const scores = Float32Array.from({ length: chunks }, () => {
       state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
       return (state / 2 ** 32) ** 3;
     });
-    const learned = { scores, cosineOf: (row: number) => scores[row] ?? 0 };
+    const scoreOf = (row: number) => scores[row] ?? 0;
+    const learned = { best: (count: number) => bestRows(scores, count), scoreOf, cosineOf: scoreOf };
     const best = (count: number) =>
-      addLearned(scoreTerms(terms, { chunks, averageLength: 120, hasDead: false }, rows, 0.25, count), learned, scope, {
-        ...{ weight: 0.4, cosineMin: 0.2, count },
-      })
+      addLearned(
+        scoreTerms(terms, { chunks, averageLength: 120, hasDead: false }, rows, 0.25, count),
+        learned,
+        [source],
+        {
+          ...{ weight: 0.4, cosineMin: 0.2, count },
+        },
+      )
         .ranked.slice(0, 20)
         .map(({ row }) => row);
     const all = new Set(best(chunks));

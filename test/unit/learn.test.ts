@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packBatch, readBatch } from '../../src/content/learn/batch.ts';
 import { codeHeaderBytes, packChunk, packWord, unpackWord } from '../../src/content/learn/codes.ts';
-import { dotProducts } from '../../src/content/learn/dots.ts';
+import { dotProduct, dotProducts, roundDirection } from '../../src/content/learn/dots.ts';
 import { Entries } from '../../src/content/learn/sparse.ts';
 import { rightSingularVectors } from '../../src/content/learn/svd.ts';
 import { Trainer } from '../../src/content/learn/trainer.ts';
 import { PostingsBuilder } from '../../src/content/postings.ts';
+import { withRoomFor } from '../../src/knowledge/computing/shared.ts';
 
 /** A matrix with the singular values 9, 4 and 1 in known directions. */
 function matrixOfRankThree() {
@@ -124,18 +125,38 @@ test('the same chunks give the same model to the last byte, in whatever order th
   assert.deepEqual(train(shuffled), train(postings));
 });
 
+/** The same bytes where scans read them in place, as those of a large source. */
+function inSharedMemory(bytes: Uint8Array) {
+  const shared = withRoomFor({ bytes: new Uint8Array(0) }, 4 * 1024 * 1024);
+  shared.bytes.set(bytes);
+  assert.ok(shared.memory);
+  return shared;
+}
+
 test('the products of a direction with codes are those of plain arithmetic, for every number of dimensions', () => {
   for (const dimensions of [16, 32, 48, 64]) {
     const count = 5_000;
     const codes = Int8Array.from({ length: (count + 3) * dimensions }, (_value, i) => ((i * 7919) % 255) - 127);
     const direction = Float32Array.from({ length: dimensions }, (_value, i) => Math.sin(i + 1));
     const products = new Float32Array(count);
-    dotProducts(direction, codes, 3, count, products);
-    for (const [row, product] of products.entries()) {
-      const exact = direction.reduce((sum, value, i) => sum + value * (codes[(row + 3) * dimensions + i] ?? 0), 0);
-      assert.ok(Math.abs(product - exact) < 0.2, `${dimensions}: ${product} for ${exact}`);
+    const bytes = new Uint8Array(codes.buffer);
+    const rounded = roundDirection(direction);
+    const { scale } = rounded;
+    const take = (block: Int32Array, first: number) =>
+      products.set(
+        Array.from(block, (product) => product * scale),
+        first,
+      );
+    for (const scanned of [{ bytes }, inSharedMemory(bytes)]) {
+      products.fill(0);
+      dotProducts(rounded, scanned, 3, count, take);
+      for (const [row, product] of products.entries()) {
+        const exact = direction.reduce((sum, value, i) => sum + value * (codes[(row + 3) * dimensions + i] ?? 0), 0);
+        assert.ok(Math.abs(product - exact) < 0.2, `${dimensions}: ${product} for ${exact}`);
+        assert.equal(Math.fround(dotProduct(rounded, codes, row + 3) * scale), product);
+      }
     }
-    dotProducts(new Float32Array(dimensions), codes, 0, count, products);
-    assert.ok(products.every((product) => product === 0));
+    const none = roundDirection(new Float32Array(dimensions));
+    dotProducts(none, { bytes }, 0, count, (block) => assert.ok(block.every((product) => product === 0)));
   }
 });

@@ -157,6 +157,21 @@ test('a scanned table with dashed or double rules is a table, and none of its wo
   }
 });
 
+test('the text around a large table of a grainy scan is read', async () => {
+  const rows = [...Array(22).keys()];
+  const texts = rows.flatMap((row) =>
+    [`Ship ${row}`, 'Bergen', `${1200 + row}`].map((cell, at) => line(cell, 680 - row * 20, 9, 80 + at * 140)),
+  );
+  const rules = [
+    ...[...rows, rows.length].map((row) => `70 ${694 - row * 20} m 490 ${694 - row * 20} l S`),
+    ...[0, 1, 2, 3].map((column) => `${70 + column * 140} 694 m ${70 + column * 140} 254 l S`),
+  ];
+  const around = [740, 725, 224, 209, 194, 179].map((y) => line(sentence, y, 9));
+  const page = [...around, ...texts, ...rules].join('\n');
+  const { markdown } = await parse(await makeScan(bookOf([page]), noisy, 1));
+  assert.equal(markdown.replaceAll(/\s+/g, ' ').split(sentence).length - 1, around.length, markdown);
+});
+
 test('pictures of every common format are documents of one page', async () => {
   const picture = await drawPicture(letter, 130);
   const files: [string, Uint8Array][] = [

@@ -6,7 +6,9 @@ function createWork(stopping = new AbortController()) {
   const held = new Set<string>();
   const claims = {
     take: async (id: string) => !held.has(id) && Boolean(held.add(id)),
-    release: async (id: string) => void held.delete(id),
+    release: async (ids: string[]) => {
+      for (const id of ids) held.delete(id);
+    },
   };
   return { work: new OutsideWork<string>(claims, stopping.signal), held, stopping };
 }

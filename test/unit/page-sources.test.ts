@@ -54,6 +54,47 @@ test('a product that is only in the state of its application is read from there'
   includes(page.markdown, ['The rope was made', 'The strand was made', 'The knot was made']);
 });
 
+const productPage = (data: object, shown: string): ParsedPage =>
+  read(
+    `<html><head><title>Shop</title><meta property="og:type" content="product">
+      <script type="application/ld+json">${JSON.stringify({ '@type': 'Product', ...data })}</script></head>
+      <body>${chrome}<main>${shown}<button>Add to cart</button></main></body></html>`,
+    'https://shop.test/products/bench',
+  );
+
+test('JSON-LD with entities or tags is read as text, and what the page shows of it is written once', () => {
+  const shown = `The bench isn't painted. ${sentence('bench')}`;
+  const page = productPage(
+    { name: 'Bench &amp; table', description: `&lt;p&gt;The bench isn&#39;t painted. ${sentence('bench')}&lt;/p&gt;` },
+    `<h1>Bench & table</h1><div><p>${shown}</p></div>`,
+  );
+  assert.equal(page.structured.name, 'Bench & table');
+  assert.equal(page.structured.description, shown);
+  assert.equal(page.markdown.split('Bench & table').length, 2, page.markdown);
+  assert.equal(page.markdown.split('painted').length, 2, page.markdown);
+});
+
+test('the title of an article in JSON-LD is read without its entities', () => {
+  const data = { '@type': 'NewsArticle', headline: 'Ships &amp; harbours: what the town&#39;s plan says' };
+  const page = read(
+    `<html><head><script type="application/ld+json">${JSON.stringify(data)}</script></head>
+      <body><article><p>${sentence('ship')}</p><p>${sentence('harbour')}</p></article></body></html>`,
+    'https://news.test/ships',
+  );
+  assert.equal(page.title, "Ships & harbours: what the town's plan says");
+});
+
+test('the description of a product in JSON-LD is added only if the page does not show most of it', () => {
+  const description = `New this year. ${sentence('bench')}`;
+  const elsewhere = productPage({ name: 'Bench', description }, `<h1>Bench</h1><p>${sentence('bench')}</p>`);
+  includes(elsewhere.markdown, ['The bench was made'], ['New this year']);
+  const absent = productPage(
+    { name: 'Bench', description },
+    `<h1>Bench</h1><p>${'Oak, oiled by hand. '.repeat(8)}</p>`,
+  );
+  includes(absent.markdown, ['New this year', 'The bench was made']);
+});
+
 const streamed = (rows: string): string =>
   [rows.slice(0, 90), rows.slice(90)]
     .map((piece) => `<script>self.__next_f.push(${JSON.stringify([1, piece]).replaceAll('<', '\\u003c')})</script>`)

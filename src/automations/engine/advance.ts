@@ -36,6 +36,8 @@ import type { OpenSecrets } from './run-secrets.ts';
 import type { SecretValues } from './secret-values.ts';
 
 const stepsMax = 100_000;
+/** After how long a run that left work to another worker looks again whether that one still does it. */
+const lookAgainMs = 60_000;
 
 /**
  * Advances a run until it ends, waits, or another process works on it.
@@ -88,8 +90,12 @@ class Advance {
   readonly #outside: OutsideWork<Worked>;
   readonly #input: NodeInput;
   readonly #secretValues: SecretValues;
-  /** Commands not to execute again: children already checked, and work that another process does. */
-  readonly #leftAlone = new Set<string>();
+  /** Children that were already checked. */
+  readonly #checked = new Set<string>();
+  /** Commands whose work another worker does. */
+  readonly #doneElsewhere = new Set<string>();
+  /** When to look again whether that work is still being done. */
+  #lookAtMs = Number.POSITIVE_INFINITY;
 
   constructor(
     deps: AdvanceDeps,
@@ -159,7 +165,7 @@ class Advance {
       unwatch();
     }
     if (!isMoved) return true;
-    this.#leftAlone.clear();
+    this.#forgetOthers();
     return this.#journal.reload();
   }
 
@@ -174,9 +180,24 @@ class Advance {
   #isOurs(command: Command): boolean {
     if (command.do === 'write') return true;
     // The work of the previous attempt may still be ending.
-    if (command.do === 'start') return !this.#outside.has(command.commandId);
-    const { commandId } = command.execution;
-    return !this.#leftAlone.has(commandId) && !this.#outside.has(commandId);
+    const { commandId } = command.do === 'start' ? command : command.execution;
+    if (command.do === 'check' && this.#checked.has(commandId)) return false;
+    return !this.#doneElsewhere.has(commandId) && !this.#outside.has(commandId);
+  }
+
+  /** Claims the work of a command. False if another worker does it: it writes the result, but it may also fail. */
+  async #take(commandId: string): Promise<boolean> {
+    if (await this.#outside.take(commandId)) return true;
+    this.#doneElsewhere.add(commandId);
+    this.#lookAtMs = Math.min(this.#lookAtMs, this.#deps.clock.now().getTime() + lookAgainMs);
+    return false;
+  }
+
+  /** Checks everything again that depends on others. */
+  #forgetOthers(): void {
+    this.#checked.clear();
+    this.#doneElsewhere.clear();
+    this.#lookAtMs = Number.POSITIVE_INFINITY;
   }
 
   /** Returns false if another process has continued this run. */
@@ -253,7 +274,7 @@ class Advance {
       }
       case 'external':
       case 'prepared': {
-        if (!(await this.#outside.take(command.commandId))) return false;
+        if (!(await this.#take(command.commandId))) return true;
         const written = await this.#append([started]);
         // The attempt after a failed one may first have to finish the tools that were called.
         const isWorking = this.#journal.state.active.get(command.commandId)?.phase === 'working';
@@ -297,10 +318,7 @@ class Advance {
       // Only a node with external work can be started without its next entry in the same commit.
       throw new Error(`Node "${execution.nodeId}" was started without a next entry.`);
     }
-    if (!(await this.#outside.take(execution.commandId))) {
-      this.#leftAlone.add(execution.commandId);
-      return true;
-    }
+    if (!(await this.#take(execution.commandId))) return true;
     // The worker that held the claim may have written the result after this one read the journal.
     if (!(await this.#journal.reload())) return false;
     const now = this.#journal.state.active.get(execution.commandId);
@@ -409,13 +427,13 @@ class Advance {
 
   async #childEntry(tx: Db, attempt: Attempt, child: Child): Promise<DraftEntry> {
     // A run cannot end before this commits, but an extraction may end immediately.
-    if (child.kind === 'run') this.#leftAlone.add(attempt.commandId);
+    if (child.kind === 'run') this.#checked.add(attempt.commandId);
     else await store.insertChild(tx, this.#row, child, attempt.commandId);
     return draftChildStart(attempt, child, this.#journal.entryContext());
   }
 
   async #check(execution: Execution): Promise<boolean> {
-    this.#leftAlone.add(execution.commandId);
+    this.#checked.add(execution.commandId);
     const child = execution.child as Child | undefined;
     const node = this.#graph.nodes.get(execution.nodeId);
     if (!child || !node) return true;
@@ -448,7 +466,9 @@ class Advance {
   }
 
   #wakeAt(timerMs: number | undefined): number | undefined {
-    return wakeForChildren(this.#journal.state, timerMs, this.#deps.clock.now().getTime());
+    const wakeAtMs = wakeForChildren(this.#journal.state, timerMs, this.#deps.clock.now().getTime());
+    const nextMs = Math.min(wakeAtMs ?? Number.POSITIVE_INFINITY, this.#lookAtMs);
+    return Number.isFinite(nextMs) ? nextMs : undefined;
   }
 
   /**
@@ -464,7 +484,7 @@ class Advance {
       return false;
     }
     if (!(await this.#journal.reload())) return false;
-    this.#leftAlone.clear();
+    this.#forgetOthers();
     return true;
   }
 }

@@ -22,6 +22,8 @@ type OutsideTask<Output> = {
 export class OutsideWork<Output> {
   readonly #claims: RunClaims;
   readonly #stopping: AbortSignal;
+  /** Commands whose claims are not released yet, in whatever state their work is. */
+  readonly #claimed = new Set<string>();
   readonly #active = new Map<string, AbortController>();
   readonly #finished: FinishedWork<Output>[] = [];
   #wake: () => void = () => {};
@@ -32,12 +34,15 @@ export class OutsideWork<Output> {
   }
 
   /** Claims the work. Returns false if another process does it. */
-  take(commandId: string): Promise<boolean> {
-    return this.#claims.take(commandId);
+  async take(commandId: string): Promise<boolean> {
+    const isTaken = await this.#claims.take(commandId);
+    if (isTaken) this.#claimed.add(commandId);
+    return isTaken;
   }
 
-  release(commandId: string): Promise<void> {
-    return this.#claims.release(commandId);
+  async release(commandId: string): Promise<void> {
+    this.#claimed.delete(commandId);
+    await this.#claims.release([commandId]);
   }
 
   /** Starts claimed work. */
@@ -120,13 +125,10 @@ export class OutsideWork<Output> {
     this.#wake = () => {};
   }
 
-  /** Aborts everything and releases its claims. */
+  /** Aborts everything and releases all claims, so that the next worker of the run does not wait for this one. */
   async close(): Promise<void> {
-    for (const [commandId, controller] of this.#active) {
-      controller.abort();
-      await this.#claims.release(commandId);
-    }
-    for (const { commandId } of this.#finished) await this.#claims.release(commandId);
+    for (const controller of this.#active.values()) controller.abort();
+    if (this.#claimed.size > 0) await this.#claims.release([...this.#claimed]);
   }
 }
 

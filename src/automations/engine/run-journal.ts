@@ -115,7 +115,7 @@ export class RunJournal {
   /** Reads the entries of other writers. Returns false if the run was deleted. */
   async reload(): Promise<boolean> {
     this.forget();
-    const row = await store.findRun(this.#deps.db, this.row.appId, this.row.id);
+    const row = await store.findWork(this.#deps.db, this.row.appId, this.row.id);
     if (!row) return false;
     Object.assign(this.#last, lastOf(row));
     await this.#read(row);

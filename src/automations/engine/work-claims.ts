@@ -13,6 +13,7 @@ export class WorkClaims {
   readonly #session: Database;
   readonly #worker: string;
   readonly #held = new Set<string>();
+  #hasClaimed = false;
 
   /**
    * @param session one direct connection, kept open: it holds the lock.
@@ -25,12 +26,30 @@ export class WorkClaims {
 
   /** The claims on nodes of one run. */
   forRun(run: { appId: string; id: string }): RunClaims {
-    return { take: (commandId) => this.#take(run, commandId), release: (commandId) => this.#release(run, commandId) };
+    return { take: (commandId) => this.#take(run, commandId), release: (commandIds) => this.#release(run, commandIds) };
+  }
+
+  /**
+   * Deletes claims in the name of this process that it does not hold: the database may carry out a claim long after its
+   * connection was lost, and a release may fail. To other processes, this one would do their work.
+   */
+  async releaseLost(): Promise<void> {
+    if (!this.#hasClaimed) return;
+    // No claim is sent between reading those that are held and this statement, because there is one connection.
+    const connection = await this.#session.reserve();
+    try {
+      await connection`
+        delete from automation_work_claims lost where worker = ${this.#worker}
+          and not exists (select from unnest(${[...this.#held]}::text[]) held where held = lost.command_id)`;
+    } finally {
+      connection.release();
+    }
   }
 
   async #take(run: { appId: string; id: string }, commandId: string): Promise<boolean> {
     if (this.#held.has(commandId)) return false;
     this.#held.add(commandId);
+    this.#hasClaimed = true;
     try {
       // Takes the lock each time, because it ends with a lost connection.
       const rows = await this.#session`
@@ -49,16 +68,17 @@ export class WorkClaims {
     return false;
   }
 
-  async #release(run: { appId: string; id: string }, commandId: string): Promise<void> {
-    if (!this.#held.delete(commandId)) return;
+  async #release(run: { appId: string; id: string }, commandIds: string[]): Promise<void> {
+    for (const commandId of commandIds) this.#held.delete(commandId);
     await this.#session`
       delete from automation_work_claims
-      where app_id = ${run.appId} and run_id = ${run.id} and command_id = ${commandId} and worker = ${this.#worker}`;
+      where app_id = ${run.appId} and run_id = ${run.id} and command_id = any (${commandIds}) and worker = ${this.#worker}`;
   }
 }
 
 export type RunClaims = {
   /** Returns true if this process must do the command's work, false if another one or this one already does it. */
   take(commandId: string): Promise<boolean>;
-  release(commandId: string): Promise<void>;
+  /** Releases claims that were taken. Even if this fails, this process does not hold them any longer. */
+  release(commandIds: string[]): Promise<void>;
 };

@@ -70,6 +70,7 @@ const lanes = 4;
 /** Attempts for a run whose advance throws unexpectedly. A lost database does not count. */
 const brokenTriesMax = 3;
 const sweepEveryTicks = 600;
+const lostEveryTicks = 10;
 const keptInvocationsMs = 7 * 24 * 3_600_000;
 const keptOutputMs = 24 * 3_600_000;
 
@@ -78,11 +79,12 @@ const advanceRun: typeof AdvanceRun = async (...run) => (await import('./advance
 
 export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow {
   const { db, clock, log, environment } = deps;
+  const claims = new WorkClaims(deps.session, environment.worker);
   const advanceDeps: AdvanceDeps = {
     db,
     clock,
     log,
-    claims: new WorkClaims(deps.session, environment.worker),
+    claims,
     watch: new RunWatch(db, log),
     expressions: deps.expressions,
     treeBudget: deps.treeBudget,
@@ -105,7 +107,7 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
         await matchAlone(deps, payload as Match, waitOutside);
       },
     },
-    ...createTicker(deps),
+    ...createTicker(deps, claims),
   };
 }
 
@@ -137,12 +139,23 @@ async function advanceTogether(deps: AdvanceDeps, runs: readonly RunKey[], signa
   await Promise.all(Array.from({ length: lanes }, work));
 }
 
-function createTicker(deps: WorkflowDeps): Ticker {
+function createTicker(deps: WorkflowDeps, claims: WorkClaims): Ticker {
   const { db, clock, log } = deps;
   let waking: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
   let ticking: Promise<void> = Promise.resolve();
   let ticks = 0;
+  let releasing: Promise<void> | undefined;
+
+  /** Nothing waits for this: a claim may wait behind a lock, and runs are due meanwhile. */
+  function releaseLostClaims(): void {
+    releasing ??= claims
+      .releaseLost()
+      .catch((error: unknown) => log.warn({ err: error }, 'Could not look for lost claims'))
+      .finally(() => {
+        releasing = undefined;
+      });
+  }
 
   /** Wakes all due runs before this process advances any of a flood; otherwise, the last ones would be late. */
   async function wakeFirst(): Promise<number> {
@@ -162,6 +175,7 @@ function createTicker(deps: WorkflowDeps): Ticker {
   }
 
   async function tick(): Promise<number> {
+    if (++ticks % lostEveryTicks === 0) releaseLostClaims();
     const { wakeAt, scheduleAt, leaseUntil } = await findNextTimes(db);
     const isDue = (at: Date | null) => at !== null && at <= clock.now();
     const woken = isDue(wakeAt) ? await wakeFirst() : 0;
@@ -177,7 +191,7 @@ function createTicker(deps: WorkflowDeps): Ticker {
   async function look(): Promise<number> {
     try {
       const pauseMs = await runForEveryApp(tick);
-      if (++ticks % sweepEveryTicks === 0) {
+      if (ticks % sweepEveryTicks === 0) {
         await runForEveryApp(() => deleteOldInvocations(db, new Date(clock.now().getTime() - keptInvocationsMs)));
         await runForEveryApp(() => deleteOldOutput(db, new Date(clock.now().getTime() - keptOutputMs)));
       }
@@ -204,6 +218,7 @@ function createTicker(deps: WorkflowDeps): Ticker {
       clearTimeout(timer);
       timer = undefined;
       await ticking;
+      await releasing;
     },
   };
 }

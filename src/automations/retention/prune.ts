@@ -152,8 +152,21 @@ async function pruneBatch(
   return { pruned, next: last && { after: { createdAt: last.place, id: last.id } } };
 }
 
-/** As many of these runs as have few enough entries together, at least one. */
-function takeEntries(found: readonly store.OldRun[]): readonly store.OldRun[] {
+/** Deletes the runs of an automation that have ended, in bounded batches: before the automation, which takes all along. */
+export async function deleteEndedRuns(db: Db, automation: { appId: string; id: string }): Promise<void> {
+  for (;;) {
+    const ended = takeEntries(await store.listEnded(db, automation, batchMax.runs));
+    if (ended.length === 0) return;
+    await store.deleteRuns(
+      db,
+      automation.appId,
+      ended.map(({ id }) => id),
+    );
+  }
+}
+
+/** As many of these runs as one transaction may delete with their entries, at least one. */
+export function takeEntries<Run extends { sequence: number }>(found: readonly Run[]): readonly Run[] {
   let entries = 0;
   const tooMany = found.findIndex(({ sequence }, index) => {
     entries += sequence;

@@ -13,7 +13,7 @@ export type RetainedAutomation = {
   retention: RunRetention;
 };
 
-export type OldRun = {
+type OldRun = {
   id: string;
   sequence: number;
   link: Buffer | null;
@@ -150,6 +150,18 @@ export async function listOwnExtractions(
     where c.app_id = ${appId} and c.run_id = any(${[...runs]}::uuid[]) and c.child_kind = 'extraction'
       and e.state <> 'running'`;
   return [...new Set(rows.filter(({ others }) => others.every(isGone)).map(({ id }) => id))];
+}
+
+/** The oldest runs of an automation that have ended. */
+export function listEnded(
+  db: Db,
+  { appId, id }: { appId: string; id: string },
+  countMax: number,
+): Promise<{ id: string; sequence: number }[]> {
+  return db<{ id: string; sequence: number }[]>`
+    select r.id, r.sequence from automation_runs r
+    where r.app_id = ${appId} and r.automation_id = ${id} and r.status in ('completed', 'failed', 'cancelled')
+    order by r.created_at, r.id limit ${countMax}`;
 }
 
 /** Deletes runs with everything that is deleted with them: journals, outputs, approvals. */

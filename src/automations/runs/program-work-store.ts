@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import type { RunRow } from './store.ts';
 
 /** SQL for runs that external workers claim. */
@@ -37,7 +38,7 @@ export async function releaseExpiredLeases(
   return db`
     update automation_runs r set status = 'pending', lease_until = null, version = r.version + 1,
       changes = note_change(r.changes, r.version + 1, 'pending', ${now}, null), updated_at = ${now}
-    from (select app_id, id from automation_runs where lease_until <= ${now}
+    from (select app_id, id from automation_runs l where lease_until <= ${now} and ${isInUse(db, 'l.app_id')}
       order by lease_until limit ${countMax} for update skip locked) late
     where r.app_id = late.app_id and r.id = late.id and r.status = 'running'
     returning r.app_id, r.id`;

@@ -8,6 +8,7 @@ import { announceChange, changeChannel } from '../../http/streams/sse.ts';
 import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
+import { sandboxIsThere } from '../../tenancy/visible.ts';
 import { currentTraceparent } from '../../tracing/trace.ts';
 import type { RunStatus } from '../engine/fold.ts';
 import type { DraftEntry, JournalEntry } from '../engine/journal.ts';
@@ -197,7 +198,7 @@ export async function findWork(db: Db, appId: string, id: string): Promise<WorkR
       (select g.scopes from automation_graphs g where g.app_id = ${appId} and g.automation_id = r.automation_id
         and g.version = r.graph_version) as graph_scopes
     from automation_runs r join automations a on a.app_id = r.app_id and a.id = r.automation_id
-    where r.app_id = ${appId} and r.id = ${id}`.first();
+    where r.app_id = ${appId} and r.id = ${id} and ${sandboxIsThere(db, 'r.app_id', 'r.sandbox_id')}`.first();
 }
 
 /** The id of the tree that a run belongs to. */
@@ -256,6 +257,7 @@ export async function listChangedRuns(
     from unnest(${runs.map((run) => run.appId)}::uuid[], ${runs.map((run) => run.id)}::uuid[],
       ${runs.map((run) => run.sequence)}::integer[]) with ordinality as given (app_id, id, sequence, place)
     left join automation_runs r on r.app_id = given.app_id and r.id = given.id
+      and ${sandboxIsThere(db, 'r.app_id', 'r.sandbox_id')}
     where r.sequence is distinct from given.sequence`;
   return rows.map((row) => row.place);
 }

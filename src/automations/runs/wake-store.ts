@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
+import { sandboxIsThere } from '../../tenancy/visible.ts';
 
 /** SQL for waking runs that are due. */
 
@@ -80,6 +81,8 @@ export async function findNextTimes(
     select
       (select wake_at from automation_run_wakes w where ${isInUse(db, 'w.app_id')} order by wake_at limit 1) as wake_at,
       (select next_tick_at from automations a where next_tick_at is not null and ${isInUse(db, 'a.app_id')}
+        and ${sandboxIsThere(db, 'a.app_id', 'a.sandbox_id')}
         order by next_tick_at limit 1) as schedule_at,
-      (select min(lease_until) from automation_runs where lease_until is not null) as lease_until`.first();
+      (select lease_until from automation_runs r where lease_until is not null and ${isInUse(db, 'r.app_id')}
+        order by lease_until limit 1) as lease_until`.first();
 }

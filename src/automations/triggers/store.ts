@@ -1,5 +1,6 @@
 import type { Db } from '../../db/database.ts';
 import { isInUse } from '../../db/fences.ts';
+import { sandboxIsThere } from '../../tenancy/visible.ts';
 import type { FullAutomation } from '../definitions/store.ts';
 
 /** SQL for the triggers of runs: events and due schedules. */
@@ -33,10 +34,9 @@ export async function findEvent(db: Db, key: EventKey): Promise<EventRow | undef
 
 /** Marks the event as dispatched. Returns false if another process has already done so. */
 export async function markDispatched(tx: Db, event: EventRow, now: Date): Promise<boolean> {
-  const [taken] = await tx`
+  return tx`
     update events set dispatched_at = ${now}
-    where app_id = ${event.appId} and id = ${event.id} and dispatched_at is null returning 1`;
-  return taken !== undefined;
+    where app_id = ${event.appId} and id = ${event.id} and dispatched_at is null returning 1`.any();
 }
 
 /**
@@ -85,6 +85,7 @@ export async function wakeParents(tx: Db, event: EventRow): Promise<void> {
 export async function lockDueSchedules(tx: Db, now: Date, countMax: number): Promise<FullAutomation[]> {
   return tx<FullAutomation[]>`
     select * from automations a where next_tick_at <= ${now} and ${isInUse(tx, 'a.app_id')}
+      and ${sandboxIsThere(tx, 'a.app_id', 'a.sandbox_id')}
     order by next_tick_at limit ${countMax} for update skip locked`;
 }
 

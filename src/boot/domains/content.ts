@@ -89,6 +89,7 @@ function knowledgeDeps(services: Services, base: Base, llm: Llm): Parameters<typ
     language: config.searchLanguage,
     scratchDirectory: join(config.dataDir, 'repositories'),
     openCache: openCacheOf(services),
+    threads: services.process.threads,
     learnMemoryMb: config.learnMemoryMb,
     queryEmbeddingMs: config.embedQueryMs,
     reranker: services.process.reranker,

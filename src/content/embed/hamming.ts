@@ -2,12 +2,10 @@ import {
   createScan,
   get,
   loadWith,
-  type Scan,
+  type ScannedBytes,
   type ScanParts,
-  scanBlockBytes,
   scanLocals,
   scanQueryBytesMax,
-  scanResultsAt,
   set,
   simd,
 } from '../wide-scan.ts';
@@ -18,26 +16,22 @@ import {
  */
 export function hammingDistances(
   query: Uint32Array,
-  codes: Uint32Array,
+  codes: ScannedBytes,
   count: number,
   out: Uint16Array,
   offset: number,
 ): void {
   const codeBytes = query.byteLength;
   if (codeBytes % 16 !== 0 || codeBytes > scanQueryBytesMax) {
-    countOneByOne(query, codes, count, out, offset);
+    const { buffer, byteOffset, byteLength } = codes.bytes;
+    countOneByOne(query, new Uint32Array(buffer, byteOffset, byteLength / 4), count, out, offset);
     return;
   }
   scan ??= createScan(distanceParts());
-  scan.query.set(new Uint8Array(query.buffer, query.byteOffset, codeBytes));
-  const perBlock = Math.floor(scanBlockBytes / codeBytes);
-  for (let done = 0; done < count; done += perBlock) {
-    const some = Math.min(perBlock, count - done);
-    const start = codes.byteOffset + done * codeBytes;
-    scan.codes.set(new Uint8Array(codes.buffer, start, some * codeBytes));
-    scan.run(some, codeBytes);
-    out.set(new Uint16Array(scan.results, scanResultsAt, some), offset + done);
-  }
+  const bytes = new Uint8Array(query.buffer, query.byteOffset, codeBytes);
+  scan(bytes, codes, { from: 0, count, codeBytes }, (buffer, at, first, some) => {
+    out.set(new Uint16Array(buffer, at, some), offset + first);
+  });
 }
 
 /** The same, with bits counted in parallel within each word (Hacker's Delight, 5-1). */
@@ -57,7 +51,7 @@ function countOneByOne(query: Uint32Array, codes: Uint32Array, count: number, ou
   }
 }
 
-let scan: Scan | undefined;
+let scan: ReturnType<typeof createScan> | undefined;
 
 function distanceParts(): ScanParts {
   const { query, codes, at, sums } = scanLocals;

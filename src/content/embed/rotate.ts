@@ -1,6 +1,8 @@
 import { assemble, get, loadWith, set, simd } from '../wide-scan.ts';
 
 const rounds = 3;
+/** Room for the largest vector and its sign flips. */
+const pages = 4;
 type Rotation = (vector: Float32Array) => Float32Array;
 
 const rotations = new Map<number, Rotation>();
@@ -14,7 +16,7 @@ const rotations = new Map<number, Rotation>();
 export function rotationOf(size: number): Rotation {
   const known = rotations.get(size);
   if (known) return known;
-  const { buffer, run } = assemble(rotationBody());
+  const { buffer, run } = assemble(rotationBody(), pages);
   const values = new Float32Array(buffer, 0, size);
   const flipsAt = values.byteLength;
   const flips = new Uint32Array(buffer, flipsAt, rounds * size);

@@ -1,6 +1,6 @@
 import type { Db, Transaction } from '../../db/database.ts';
 import type { Scope } from '../../tenancy/caller.ts';
-import type { Owned } from '../../tenancy/visible.ts';
+import { type Owned, sandboxIsThere } from '../../tenancy/visible.ts';
 import type { StoredError } from '../store.ts';
 import type { Wanted } from './prompts.ts';
 import type { JsonObject } from './schema-shape.ts';
@@ -65,12 +65,14 @@ export async function findRunningStructure(db: Db, { appId, id }: ExtractionKey)
     select e.app_id, e.id, e.sandbox_id, e.org_id, e.team_id, e.user_id, e.agent_id, e.destination_kind,
       e.cause_tree_id, e.cause_depth, s.schema, s.instructions, s.model
     from extractions e join extraction_schemas s on s.app_id = e.app_id and s.extraction_id = e.id
-    where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'`.first();
+    where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'
+      and ${sandboxIsThere(db, 'e.app_id', 'e.sandbox_id')}`.first();
 }
 
 export async function isRunning(db: Db, { appId, id }: ExtractionKey): Promise<boolean> {
-  const rows = await db`select 1 from extractions where app_id = ${appId} and id = ${id} and state = 'running'`;
-  return rows.length > 0;
+  return db`
+    select 1 from extractions e where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'
+      and ${sandboxIsThere(db, 'e.app_id', 'e.sandbox_id')}`.any();
 }
 
 /** The next outputs that wait for their data, in order. */

@@ -1,7 +1,7 @@
-/** Values of one kind in a cache. `arrays` are the arrays in a value, whose memory is its cost. */
+/** Values of one kind in a cache. `arrays` are the arrays and buffers in a value, whose memory is its cost. */
 export type Cache<V> = {
   get(key: string): V | undefined;
-  set(key: string, value: V, ...arrays: ArrayBufferView[]): void;
+  set(key: string, value: V, ...arrays: (ArrayBufferView | ArrayBufferLike)[]): void;
 };
 
 /** Memory of an entry in the map, and of a typed array in addition to its bytes (measured on Node 24). */
@@ -20,8 +20,8 @@ export function openCaches(bytesMax: number): OpenCache {
 }
 
 /** The bytes of the buffers: a view keeps the whole buffer that it belongs to. */
-function memoryOf(arrays: readonly ArrayBufferView[]): number {
-  const buffers = new Set(arrays.map(({ buffer }) => buffer));
+function memoryOf(arrays: readonly (ArrayBufferView | ArrayBufferLike)[]): number {
+  const buffers = new Set(arrays.map((array) => (ArrayBuffer.isView(array) ? array.buffer : array)));
   return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, arrays.length * arrayBytes);
 }
 
@@ -30,6 +30,20 @@ export function copyBytes(bytes: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length);
   bytes.copy(copy);
   return copy;
+}
+
+const turns = new Map<string, Promise<unknown>>();
+
+/** Runs work after earlier work with the same key, so that a value is loaded or extended once. */
+export async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+  const before = turns.get(key);
+  const turn = (before ?? Promise.resolve()).then(work, work);
+  turns.set(key, turn);
+  try {
+    return await turn;
+  } finally {
+    if (turns.get(key) === turn) turns.delete(key);
+  }
 }
 
 /** A least-recently-used cache with a limit in bytes. */

@@ -5,12 +5,12 @@
  */
 import { hashUrl } from '../../crawls/store.ts';
 import { joinBytes } from '../../db/bytes.ts';
-import type { Db, Transaction } from '../../db/database.ts';
+import type { Db, Statement, Transaction } from '../../db/database.ts';
 import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { ingestionVisible } from '../../tenancy/document-readers.ts';
-import type { Owned } from '../../tenancy/visible.ts';
+import { type Owned, sandboxIsThere } from '../../tenancy/visible.ts';
 import { lockIndex, lockSource } from '../index/store.ts';
 import { aclsOfRestore, aclsOfSource } from '../permissions/store.ts';
 import { type IngestionStatus, jsonOrNull, sourceVisible } from '../sources/store.ts';
@@ -40,12 +40,8 @@ export type IngestionRow = {
 /** An ingestion with the owner columns of its source, which responses contain. */
 export type IngestionView = IngestionRow & Owned;
 
-export type ItemRow = {
-  appId: string;
-  ingestionId: string;
-  ordinal: number;
-  state: 'pending' | 'done' | 'failed';
-  documentId: string | null;
+/** What an item of an ingestion or of a sync says about its document. */
+export type ItemContent = {
   fileId: string | null;
   content: Buffer | null;
   isText: boolean;
@@ -53,6 +49,14 @@ export type ItemRow = {
   filename: string | null;
   title: string | null;
   metadata: Record<string, unknown> | null;
+};
+
+export type ItemRow = ItemContent & {
+  appId: string;
+  ingestionId: string;
+  ordinal: number;
+  state: 'pending' | 'done' | 'failed';
+  documentId: string | null;
   dedupe: boolean;
   /** With `hasAcl`, the list of grants of the document, or null for every reader. */
   aclId: string | null;
@@ -62,11 +66,7 @@ export type ItemRow = {
   result: Record<string, unknown> | null;
 };
 
-export type NewItem = Pick<
-  ItemRow,
-  'documentId' | 'fileId' | 'content' | 'isText' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
-> &
-  Partial<Pick<ItemRow, 'aclId' | 'hasAcl'>>;
+export type NewItem = ItemContent & Pick<ItemRow, 'documentId' | 'dedupe'> & Partial<Pick<ItemRow, 'aclId' | 'hasAcl'>>;
 
 /** Inserts the ingestion. Returns undefined if another one of the source is active and this one must not queue. */
 export async function insertIngestion(
@@ -209,25 +209,32 @@ export async function claimIngestion(
   leaseSeconds: number,
 ): Promise<IngestionRow | undefined> {
   return db<IngestionRow[]>`
-    update knowledge_ingestions set status = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
+    update knowledge_ingestions i set status = 'running', started_at = coalesce(started_at, now()), updated_at = now(),
       lease_holder = ${holder}, known_to = ${holder}, lease_until = now() + make_interval(secs => ${leaseSeconds})
     where app_id = ${appId} and id = ${id} and status in ('pending', 'running') and not queued
-      and (lease_until is null or lease_until < now())
+      and (lease_until is null or lease_until < now()) and ${sourceIsThere(db, appId)}
     returning *`.first();
 }
 
 /** Whether an ingestion has ended, was deleted, or waits for another one. */
 export async function isFinished(db: Db, appId: string, id: string): Promise<boolean> {
   const [row] = await db<{ status: string; queued: boolean }[]>`
-    select status, queued from knowledge_ingestions where app_id = ${appId} and id = ${id}`;
+    select status, queued from knowledge_ingestions i
+    where app_id = ${appId} and id = ${id} and ${sourceIsThere(db, appId)}`;
   return row === undefined || row.queued || row.status === 'succeeded' || row.status === 'failed';
 }
 
 /** Extends the lease. Returns false if it was lost. */
 export async function renewLease(db: Db, appId: string, id: string, holder: string, leaseSeconds: number) {
   return db`
-    update knowledge_ingestions set lease_until = now() + make_interval(secs => ${leaseSeconds})
-    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running'`.any();
+    update knowledge_ingestions i set lease_until = now() + make_interval(secs => ${leaseSeconds})
+    where app_id = ${appId} and id = ${id} and lease_holder = ${holder} and status = 'running' and ${sourceIsThere(db, appId)}`.any();
+}
+
+/** SQL: the sandbox of the ingestion `i` was not deleted. */
+function sourceIsThere(db: Db, appId: string): Statement {
+  return db`exists (select from knowledge_sources s where s.app_id = ${appId} and s.id = i.source_id
+    and ${sandboxIsThere(db, 's.app_id', 's.sandbox_id')})`;
 }
 
 /** Releases the ingestion unfinished. */

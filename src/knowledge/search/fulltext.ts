@@ -1,31 +1,21 @@
 import { parseQuery, type StemLanguage } from '../../content/terms.ts';
+import { shareBytes } from '../computing/shared.ts';
+import type { TextInput } from '../computing/tasks.ts';
 import { allowedBit, containsPhrase } from './rank.ts';
 import type { IndexReader } from './reader.ts';
-import { type RankTerm, type Scored, scoreTerms } from './score.ts';
 import type { WantedTerm } from './wanted.ts';
 
-export type TextRanking = Pick<Scored, 'ranked' | 'scoreOf'> & {
-  /** For `explain`: each term with its weight. */
-  terms: { term: string; documentFrequency: number; idf: number }[];
-};
-
-/** Ranks `rows` of the scope by BM25, with a weight for titles and headings by BM25F; at most `count`. */
-export async function rankText(
+/** The terms of a query with their postings, and how they are to be ranked. */
+export async function prepareText(
   reader: IndexReader,
   rows: Uint8Array,
   wanted: readonly WantedTerm[],
-  titleWeight: number,
+  titled: number,
   count: number,
-): Promise<TextRanking> {
+): Promise<TextInput> {
   const columns = await reader.columns(wanted);
-  const terms: RankTerm[] = wanted.map((term, i) => ({ count: term.count, lists: columns[i] ?? [] }));
-  const { statistics } = reader.scope;
-  const { weights, ranked, scoreOf } = scoreTerms(terms, statistics, rows, titleWeight, count);
-  return {
-    ranked,
-    scoreOf,
-    terms: wanted.map((term, i) => ({ term: term.label, ...(weights[i] ?? { documentFrequency: 0, idf: 0 }) })),
-  };
+  const terms = wanted.map((term, i) => ({ count: term.count, lists: columns[i] ?? [] }));
+  return { terms, statistics: reader.scope.statistics, rows, titled, count };
 }
 
 /** Parses a query into items, with their terms in the languages of the scope. */
@@ -49,7 +39,7 @@ export async function restrictToPhrases(reader: IndexReader, query: string): Pro
   const { scope } = reader;
   const { phrases } = parseQuery(query, reader.languages);
   if (phrases.length === 0) return scope.rows;
-  const rows = scope.rows.slice();
+  const rows = shareBytes(scope.rows);
   for (const source of scope.sources) {
     const inLanguages = phrases.map((phrase) =>
       source.languages.map((language) => phrase.map(({ label, byLanguage }) => byLanguage.get(language) ?? label)),

@@ -1,7 +1,6 @@
-import type { TextRanking } from './fulltext.ts';
-import type { Similarities } from './learned.ts';
-import { bestRows, type Ranked } from './rank.ts';
-import { type SearchedChunks, sourceOfRow } from './scope.ts';
+import type { Similarities } from '../computing/similarity.ts';
+import { type Ranked, sourceOfRow } from './rank.ts';
+import type { Scored } from './score.ts';
 
 /**
  * A hybrid ranking weighs this many of the best chunks by text and as many of the most similar ones. A test checks that
@@ -15,22 +14,23 @@ export const candidatesPerLeg = 1_000;
  * models favour no source. A chunk without a word of the query needs a cosine of `cosineMin`.
  */
 export function addLearned(
-  text: Pick<TextRanking, 'ranked' | 'scoreOf'>,
+  text: Pick<Scored, 'ranked' | 'scoreOf'>,
   learned: Similarities,
-  scope: SearchedChunks,
+  sources: readonly { base: number; firstOrdinal: number; modelVersion: number }[],
   { weight, cosineMin, count }: { weight: number; cosineMin: number; count: number },
 ): { ranked: Ranked[]; byModel: Ranked[] } {
-  const byModel = bestRows(learned.scores, count);
+  const byModel = learned.best(count);
   const texts = new Map(text.ranked.map(({ row, score }) => [row, score]));
   for (const { row } of byModel) if (!texts.has(row)) texts.set(row, text.scoreOf(row));
+  const byRow = new Map(byModel.map(({ row, score }) => [row, score]));
   const textBest = text.ranked[0]?.score || 1;
   const learnedBest = byModel[0]?.score || 1;
   const ranked: Ranked[] = [];
   for (const [row, score] of texts) {
     if (score === 0 && learned.cosineOf(row) < cosineMin) continue;
     const textPart = score / textBest;
-    const hasModel = sourceOfRow(scope, row).modelVersion > 0;
-    const learnedPart = hasModel ? (learned.scores[row] as number) / learnedBest : textPart;
+    const hasModel = sourceOfRow(sources, row).modelVersion > 0;
+    const learnedPart = hasModel ? (byRow.get(row) ?? learned.scoreOf(row)) / learnedBest : textPart;
     ranked.push({ row, score: textPart * (1 - weight) + learnedPart * weight });
   }
   return { ranked: ranked.sort((a, c) => c.score - a.score || a.row - c.row), byModel };

@@ -1,9 +1,10 @@
-import { codeHeaderBytes, unpackWord } from '../../content/learn/codes.ts';
-import { dotProducts } from '../../content/learn/dots.ts';
+import { unpackWord } from '../../content/learn/codes.ts';
 import type { Transaction } from '../../db/database.ts';
-import type { Cache } from '../index/cache.ts';
-import { allowedBit } from './rank.ts';
-import { type PlacedSource, type SearchedChunks, sourceOfRow } from './scope.ts';
+import { shareBytes, withRoomFor } from '../computing/shared.ts';
+import { type CodeRun, type ComparedSource, type ModelCodes, signedBytes } from '../computing/similarity.ts';
+import type { ComputingThreads } from '../computing/threads.ts';
+import { type Cache, inTurn } from '../index/cache.ts';
+import type { PlacedSource, SearchedChunks } from './scope.ts';
 import { listModelWords, readModelCodes } from './store.ts';
 import { termsIn, type WantedTerm } from './wanted.ts';
 
@@ -14,17 +15,6 @@ type ModelWord = {
   frequency: number;
 };
 
-/** All chunks of one model, by ordinal from the first. Chunks without a code are zero. */
-type ModelCodes = {
-  codeVersion: number;
-  firstOrdinal: number;
-  dimensions: number;
-  directions: Int8Array;
-  /** One divided by the length of each direction. */
-  inverses: Float32Array;
-  strengths: Float32Array;
-};
-
 type WantedWord = { source: PlacedSource; term: string };
 
 export type ModelCache = { words: Cache<ModelWord | null>; codes: Cache<ModelCodes> };
@@ -32,7 +22,13 @@ export type ModelCache = { words: Cache<ModelWord | null>; codes: Cache<ModelCod
 /** A scope's models, as one search reads them. */
 export type Models = Awaited<ReturnType<typeof openModels>>;
 
-export async function openModels(tx: Transaction, appId: string, scope: SearchedChunks, cache: ModelCache) {
+export async function openModels(
+  tx: Transaction,
+  appId: string,
+  scope: SearchedChunks,
+  cache: ModelCache,
+  threads: ComputingThreads,
+) {
   const sources = scope.sources.filter((source) => source.modelVersion > 0);
 
   return {
@@ -70,37 +66,28 @@ export async function openModels(tx: Transaction, appId: string, scope: Searched
         const source = sources.find((one) => one.sourceId === sourceId);
         const direction = moved.get(sourceId);
         if (!source || !direction) continue;
-        const codes = await loadCodes(tx, appId, source, cache.codes);
+        const codes = await loadCodes(tx, appId, source, cache.codes, threads);
         const at = ordinal - codes.firstOrdinal;
         const inverse = codes.inverses[at] ?? 0;
+        const directions = signedBytes(codes);
         for (let i = 0; i < direction.length; i++)
-          direction[i] =
-            (direction[i] as number) + weight * inverse * (codes.directions[at * direction.length + i] ?? 0);
+          direction[i] = (direction[i] as number) + weight * inverse * (directions[at * direction.length + i] ?? 0);
       }
       for (const direction of moved.values()) normalise(direction);
       return moved;
     },
 
-    /** How similar each allowed row is to the query. */
-    async compare(directions: ReadonlyMap<string, Float32Array>, rows: Uint8Array): Promise<Similarities> {
-      const scores = new Float32Array(rows.length);
-      const compared = new Map<PlacedSource, ModelCodes>();
-      for (const source of sources) {
+    /** The sources of the scope, with what their chunks are compared with. */
+    async prepare(directions: ReadonlyMap<string, Float32Array>): Promise<ComparedSource[]> {
+      const prepared: ComparedSource[] = [];
+      for (const source of scope.sources) {
+        const { base, firstOrdinal, nextOrdinal, modelVersion } = source;
         const direction = directions.get(source.sourceId);
-        if (!direction) continue;
-        const codes = await loadCodes(tx, appId, source, cache.codes);
-        compareSource(source, codes, direction, rows, scores);
-        compared.set(source, codes);
+        const codes = direction && (await loadCodes(tx, appId, source, cache.codes, threads));
+        const compared = codes && { compared: { direction, codes } };
+        prepared.push({ base, firstOrdinal, nextOrdinal, modelVersion, ...compared });
       }
-      return {
-        scores,
-        cosineOf(row) {
-          const source = sourceOfRow(scope, row);
-          const codes = compared.get(source);
-          const strength = codes?.strengths[row - source.base - codes.firstOrdinal] ?? 0;
-          return strength === 0 ? 0 : (scores[row] as number) / strength;
-        },
-      };
+      return prepared;
     },
   };
 }
@@ -133,56 +120,51 @@ async function readWords(
   return found;
 }
 
-export type Similarities = {
-  /** For each row, its cosine times the strength of the chunk's code; 0 if the cosine is not positive. */
-  scores: Float32Array;
-  cosineOf(row: number): number;
-};
-
-/** Reused memory for the products of one source. */
-let products = new Float32Array(0);
-
-function compareSource(
-  source: PlacedSource,
-  { directions, inverses, strengths, firstOrdinal }: ModelCodes,
-  direction: Float32Array,
-  rows: Uint8Array,
-  scores: Float32Array,
-): void {
-  const from = source.firstOrdinal - firstOrdinal;
-  const count = source.nextOrdinal - source.firstOrdinal;
-  if (products.length < count) products = new Float32Array(count);
-  dotProducts(direction, directions, from, count, products);
-  const firstRow = source.base + source.firstOrdinal;
-  for (let i = 0; i < count; i++) {
-    const product = products[i] as number;
-    if (product <= 0 || ((rows[firstRow + i] as number) & allowedBit) === 0) continue;
-    scores[firstRow + i] = product * (inverses[from + i] as number) * (strengths[from + i] as number);
-  }
-}
-
 /** The source's codes as of this snapshot or later: the cached ones plus newer ones from the database. */
 async function loadCodes(
   tx: Transaction,
   appId: string,
   source: PlacedSource,
   cache: Cache<ModelCodes>,
+  threads: ComputingThreads,
 ): Promise<ModelCodes> {
   const key = `${source.sourceId}/${source.modelVersion}`;
-  const cached = cache.get(key);
-  const usable =
-    cached !== undefined && source.firstOrdinal - cached.firstOrdinal <= source.storedChunks + staleCodesMax;
-  let codes = usable ? cached : emptyCodes(source);
-  if (usable && codes.codeVersion >= source.codeVersion && capacityOf(codes) >= source.nextOrdinal) return codes;
-  if (capacityOf(codes) < source.nextOrdinal) codes = grown(codes, source.nextOrdinal);
-  // Codes are only added, so another search may read the same arrays meanwhile.
-  const { codeVersion } = codes;
-  for await (const runs of readModelCodes(tx, appId, source, codeVersion)) for (const run of runs) addRun(codes, run);
-  codes.codeVersion = Math.max(codes.codeVersion, source.codeVersion);
-  cache.set(key, codes, codes.directions, codes.inverses, codes.strengths);
-  return codes;
+  return inTurn(key, async () => {
+    const cached = cache.get(key);
+    const usable =
+      cached !== undefined && source.firstOrdinal - cached.firstOrdinal <= source.storedChunks + staleCodesMax;
+    let codes = usable ? cached : emptyCodes(source);
+    if (usable && codes.codeVersion >= source.codeVersion && capacityOf(codes) >= source.nextOrdinal) return codes;
+    if (capacityOf(codes) < source.nextOrdinal) codes = grown(codes, source.nextOrdinal);
+    // Codes are only added, so another search may read the same arrays meanwhile.
+    const { codeVersion } = codes;
+    let runs: CodeRun[] = [];
+    let size = 0;
+    const adding: Promise<void>[] = [];
+    const add = () => {
+      const added = threads.run(appId, size, 'addCodes', { codes, runs });
+      // Reported below.
+      added.catch(() => {});
+      adding.push(added);
+      runs = [];
+      size = 0;
+    };
+    await readModelCodes(tx, appId, source, codeVersion, (run) => {
+      runs.push({ ...run, content: shareBytes(run.content) });
+      size += run.content.length;
+      // Threads add what has arrived while the rest is on its way.
+      if (size >= addedBytes) add();
+    });
+    add();
+    await Promise.all(adding);
+    codes.codeVersion = Math.max(codes.codeVersion, source.codeVersion);
+    cache.set(key, codes, codes.directions.bytes, codes.inverses, codes.strengths);
+    return codes;
+  });
 }
 
+/** Codes are added in parts of about this size. */
+const addedBytes = 4 * 1024 * 1024;
 /** Codes may begin this far before the first live chunk, plus the number of live ones. */
 const staleCodesMax = 10_000;
 
@@ -191,38 +173,22 @@ function capacityOf(codes: ModelCodes): number {
 }
 
 function emptyCodes(source: PlacedSource): ModelCodes {
-  const none = { directions: new Int8Array(0), inverses: new Float32Array(0), strengths: new Float32Array(0) };
+  const none = {
+    directions: { bytes: new Uint8Array(0) },
+    inverses: new Float32Array(0),
+    strengths: new Float32Array(0),
+  };
   return { codeVersion: 0, firstOrdinal: source.firstOrdinal, dimensions: source.modelDimensions, ...none };
 }
 
 function grown(codes: ModelCodes, nextOrdinal: number): ModelCodes {
   const size = Math.ceil((nextOrdinal - codes.firstOrdinal) * 1.1) + 64;
-  const directions = new Int8Array(size * codes.dimensions);
-  const inverses = new Float32Array(size);
-  const strengths = new Float32Array(size);
-  directions.set(codes.directions);
+  const directions = withRoomFor(codes.directions, size * codes.dimensions);
+  const inverses = new Float32Array(new SharedArrayBuffer(size * 4));
+  const strengths = new Float32Array(new SharedArrayBuffer(size * 4));
   inverses.set(codes.inverses);
   strengths.set(codes.strengths);
   return { ...codes, directions, inverses, strengths };
-}
-
-function addRun(codes: ModelCodes, run: { firstOrdinal: number; chunkCount: number; content: Buffer }): void {
-  const { dimensions, directions, inverses, strengths } = codes;
-  const size = codeHeaderBytes + dimensions;
-  const bytes = new Int8Array(run.content.buffer, run.content.byteOffset, run.content.byteLength);
-  for (let i = 0; i < run.chunkCount; i++) {
-    const at = run.firstOrdinal + i - codes.firstOrdinal;
-    if (at < 0 || at >= inverses.length) continue;
-    const from = i * size + codeHeaderBytes;
-    let squares = 0;
-    for (let j = 0; j < dimensions; j++) {
-      const value = bytes[from + j] as number;
-      directions[at * dimensions + j] = value;
-      squares += value * value;
-    }
-    inverses[at] = squares === 0 ? 0 : 1 / Math.sqrt(squares);
-    strengths[at] = run.content.readFloatLE(i * size);
-  }
 }
 
 function normalise(vector: Float32Array): void {

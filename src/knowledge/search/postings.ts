@@ -1,18 +1,26 @@
-import { findInBundle, type PostingColumns, unpackPostings } from '../../content/postings.ts';
-import type { Db } from '../../db/database.ts';
+import { findInBundle } from '../../content/postings.ts';
+import type { Db, Transaction } from '../../db/database.ts';
+import { type PackedColumns, packPostings } from '../computing/columns.ts';
+import type { ComputingThreads } from '../computing/threads.ts';
 import { type Cache, copyBytes } from '../index/cache.ts';
 import type { SearchedChunks } from './scope.ts';
-import { listBundles, listPostings } from './store.ts';
+import { copyPostings, listBundles, listPostings } from './store.ts';
 
 /** A cached value: unpacked postings (null: the segment lacks the term) or a bundle. */
-export type IndexCache = Cache<PostingColumns | Buffer | null>;
+export type IndexCache = Cache<PackedColumns[] | Buffer | null>;
 
 /** By segment and term; null if the segment lacks the term. */
-export type LoadedPostings = Map<string, PostingColumns | null>;
+export type LoadedPostings = Map<string, PackedColumns[] | null>;
 export type Bundles = Map<string, Buffer>;
 
 /** Returns a function that loads the postings of terms, with one query for those that are not cached. */
-export function createPostingsLoader(db: Db, appId: string, cache: IndexCache) {
+export function createPostingsLoader(
+  tx: Transaction,
+  appId: string,
+  { rows: { length: scopeSize } }: SearchedChunks,
+  cache: IndexCache,
+  threads: ComputingThreads,
+) {
   /** Segments are numbered by each database, and a process may serve apps of several. */
   const cacheKey = (key: string) => `${appId}/${key}`;
 
@@ -25,14 +33,17 @@ export function createPostingsLoader(db: Db, appId: string, cache: IndexCache) {
       if (known === undefined || Buffer.isBuffer(known)) missing.push(one);
       else found.set(key, known);
     }
-    for (const row of await listPostings(db, appId, missing, false)) {
-      const columns = unpackPostings(row.postings);
-      found.set(postingsKey(row.segment, row.term), columns);
-    }
+    const read = threads.isLarge(scopeSize) ? copyPostings : listPostings;
+    const rows = await read(tx, appId, missing);
+    const size = rows.reduce((sum, { postings }) => sum + postings.length, 0);
+    // Rows are views of the buffers of the connection, which are not sent whole.
+    const packed = rows.map(({ postings }) => new Uint8Array(postings));
+    const unpacked = await threads.run(appId, size, 'unpackPostings', packed);
+    for (const [i, row] of rows.entries()) found.set(postingsKey(row.segment, row.term), unpacked[i] ?? null);
     for (const one of missing) {
       const key = postingsKey(one.segment, one.term);
       const columns = found.get(key) ?? null;
-      cache.set(cacheKey(key), columns, ...(columns ? [columns.ordinals, columns.tallies, columns.lengths] : []));
+      cache.set(cacheKey(key), columns, ...(columns ?? []).map(({ buffer }) => buffer));
     }
     return found;
   };
@@ -57,9 +68,9 @@ export async function loadBundles(db: Db, appId: string, scope: SearchedChunks, 
   return bundles;
 }
 
-export function bundleColumns(bundle: Buffer | undefined, term: string): PostingColumns | undefined {
+export function bundleColumns(bundle: Buffer | undefined, term: string): PackedColumns[] | undefined {
   const entry = bundle && findInBundle(bundle, term);
-  return entry && unpackPostings(entry.postings);
+  return entry && packPostings(entry.postings);
 }
 
 export function postingsKey(segment: number, term: string): string {

@@ -1,51 +1,6 @@
-import type { PostingColumns } from '../../content/postings.ts';
-
 /** Chunks of the scope are rows of one table: the ordinals of each source, source after source. */
 export const liveBit = 1;
 export const allowedBit = 2;
-
-/** Merges several lists of the same source in ascending order, so that their words count as one word. */
-export function joinColumns(parts: PostingColumns[]): PostingColumns {
-  let lists = parts;
-  // In pairs, so that each posting is copied only log2(lists) times.
-  while (lists.length > 1)
-    lists = Array.from({ length: Math.ceil(lists.length / 2) }, (_pair, i) => {
-      const [one, other] = lists.slice(i * 2, i * 2 + 2);
-      return one && other ? joinTwo(one, other) : (one as PostingColumns);
-    });
-  return lists[0] ?? { ordinals: new Int32Array(), tallies: new Uint16Array(), lengths: new Uint16Array() };
-}
-
-function joinTwo(one: PostingColumns, other: PostingColumns): PostingColumns {
-  const size = one.ordinals.length + other.ordinals.length;
-  const ordinals = new Int32Array(size);
-  const tallies = new Uint16Array(size);
-  const lengths = new Uint16Array(size);
-  let i = 0;
-  let j = 0;
-  let count = 0;
-  while (i < one.ordinals.length || j < other.ordinals.length) {
-    const a = one.ordinals[i] ?? Number.POSITIVE_INFINITY;
-    const b = other.ordinals[j] ?? Number.POSITIVE_INFINITY;
-    ordinals[count] = Math.min(a, b);
-    lengths[count] = (a <= b ? one.lengths[i] : other.lengths[j]) as number;
-    tallies[count] = addTallies(a <= b ? (one.tallies[i] as number) : 0, b <= a ? (other.tallies[j] as number) : 0);
-    if (a <= b) i += 1;
-    if (b <= a) j += 1;
-    count += 1;
-  }
-  return {
-    ordinals: ordinals.subarray(0, count),
-    tallies: tallies.subarray(0, count),
-    lengths: lengths.subarray(0, count),
-  };
-}
-
-/** Adds frequencies that are stored doubled, plus one for a term of the title. */
-function addTallies(one: number, other: number): number {
-  const titled = (one | other) & 1;
-  return Math.min((((one >>> 1) + (other >>> 1)) << 1) | titled, 65_534 | titled);
-}
 
 /** Whether the words of a phrase occur in sequence, given each word's positions in the chunk. */
 export function containsPhrase(positionsOfWords: number[][]): boolean {
@@ -56,6 +11,20 @@ export function containsPhrase(positionsOfWords: number[][]): boolean {
 
 export type Ranked = { row: number; score: number };
 
+/** A ranking in a form that other threads receive quickly. */
+export type RankedColumns = { rows: Int32Array; scores: Float64Array };
+
+export function packRanked(ranked: readonly Ranked[]): RankedColumns {
+  return {
+    rows: Int32Array.from(ranked, ({ row }) => row),
+    scores: Float64Array.from(ranked, ({ score }) => score),
+  };
+}
+
+export function unpackRanked({ rows, scores }: RankedColumns): Ranked[] {
+  return Array.from(rows, (row, i) => ({ row, score: scores[i] as number }));
+}
+
 /** The `count` best rows with a positive score, best first; equal scores in order of the rows. */
 export function bestRows(scores: Float32Array, count: number): Ranked[] {
   const guessed = guessScoreOfRank(scores, count);
@@ -65,22 +34,39 @@ export function bestRows(scores: Float32Array, count: number): Ranked[] {
 
 /** Like `bestRows`, among the rows that reach a score. */
 function rowsFrom(least: number, scores: Float32Array, count: number): Ranked[] {
-  let floor = least;
-  let best: Ranked[] = [];
-  const keepBest = () => {
-    best = best.sort((a, c) => c.score - a.score || a.row - c.row).slice(0, count);
-  };
+  const best = new BestRows(count, least);
   for (let row = 0; row < scores.length; row++) {
     const score = scores[row] as number;
-    if (score <= 0 || score < floor) continue;
-    best.push({ row, score });
-    if (best.length < count * 4) continue;
-    // Many rows have similar scores: a later one must be better than the last that is kept.
-    keepBest();
-    floor = nextFloat(best.at(-1)?.score ?? 0);
+    if (score > 0 && score >= best.floor) best.add(row, score);
   }
-  keepBest();
-  return best;
+  return best.finish();
+}
+
+/** Collects the best of many rows, which come in ascending order, with scores that are 32-bit floats. */
+export class BestRows {
+  /** A lower score is not among the best. */
+  floor: number;
+  readonly #count: number;
+  #best: Ranked[] = [];
+
+  constructor(count: number, floor = 0) {
+    this.#count = count;
+    this.floor = floor;
+  }
+
+  /** Takes a row whose score is positive and at least `floor`. */
+  add(row: number, score: number): void {
+    this.#best.push({ row, score });
+    if (this.#best.length < this.#count * 4) return;
+    // Many rows have similar scores: a later one must be better than the last that is kept.
+    this.floor = nextFloat(this.finish().at(-1)?.score ?? 0);
+  }
+
+  /** The best rows so far, best first; equal scores in order of the rows. */
+  finish(): Ranked[] {
+    this.#best = this.#best.sort((a, c) => c.score - a.score || a.row - c.row).slice(0, this.#count);
+    return this.#best;
+  }
 }
 
 const oneFloat = new Float32Array(1);
@@ -129,24 +115,20 @@ export function scoreOfRank(scores: Float32Array, count: number): number {
   return 0;
 }
 
-/** The places of the smallest distances, by counting sort. */
-export function nearestPlaces(distances: Uint16Array, bits: number, count: number): number[] {
-  const histogram = new Uint32Array(bits + 2);
-  for (let i = 0; i < distances.length; i++) {
-    const distance = distances[i] as number;
-    histogram[distance] = (histogram[distance] as number) + 1;
+/** The source of a row, among sources in the order of their rows. */
+export function sourceOfRow<Source extends { base: number; firstOrdinal: number }>(
+  sources: readonly Source[],
+  row: number,
+): Source {
+  let low = 0;
+  let high = sources.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >>> 1;
+    const source = sources[middle];
+    if (source && source.base + source.firstOrdinal <= row) low = middle;
+    else high = middle - 1;
   }
-  let threshold = 0;
-  for (let sum = 0; threshold <= bits; threshold++) {
-    sum += histogram[threshold] ?? 0;
-    if (sum >= count) break;
-  }
-  const nearest: number[] = [];
-  const atThreshold: number[] = [];
-  for (let i = 0; i < distances.length; i++) {
-    const distance = distances[i] as number;
-    if (distance < threshold) nearest.push(i);
-    else if (distance === threshold && atThreshold.length < count) atThreshold.push(i);
-  }
-  return nearest.concat(atThreshold.slice(0, Math.max(0, count - nearest.length)));
+  const source = sources[low];
+  if (!source) throw new Error('The row belongs to no source.');
+  return source;
 }

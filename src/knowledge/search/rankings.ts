@@ -1,17 +1,18 @@
 import type { Transaction } from '../../db/database.ts';
+import type { ComputingThreads } from '../computing/threads.ts';
 import { rankByVector, type VectorCache } from '../index/vectors.ts';
 import { askBestPassages } from './feedback.ts';
-import { rankText, readQuery, restrictToPhrases, type TextRanking } from './fulltext.ts';
-import { addLearned, candidatesPerLeg, fuseRankings, type WeightedRanking } from './fuse.ts';
+import { prepareText, readQuery, restrictToPhrases } from './fulltext.ts';
+import { candidatesPerLeg, fuseRankings, type WeightedRanking } from './fuse.ts';
 import { type ModelCache, openModels } from './learned.ts';
 import type { IndexCache } from './postings.ts';
 import type { EmbeddedQuery, Queries } from './queries.ts';
-import type { Ranked } from './rank.ts';
+import { type Ranked, unpackRanked } from './rank.ts';
 import { openReader } from './reader.ts';
-import type { SearchMode, SearchRequest, SearchResult } from './request.ts';
+import type { ExplainedTerm, SearchMode, SearchRequest, SearchResult } from './request.ts';
 import type { Combined } from './results.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
-import { titleWeight } from './score.ts';
+import { type TermWeight, titleWeight } from './score.ts';
 import type { WantedTerm } from './wanted.ts';
 
 /** The weight of learned similarity in a hybrid score, before and after feedback. Chosen on CISI. */
@@ -30,6 +31,7 @@ type Search = {
   count: number;
   queries: Queries;
   caches: RankingCaches;
+  threads: ComputingThreads;
 };
 
 type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
@@ -44,12 +46,17 @@ export const rankings: Record<SearchMode, (search: Search) => Promise<Ranking>> 
 };
 
 /** Ranks by BM25 only. */
-async function rankFulltext({ tx, request, scope, count, caches }: Search): Promise<Ranking> {
-  const reader = await openReader(tx, request.caller.appId, scope, caches.postings);
+async function rankFulltext({ tx, request, scope, count, caches, threads }: Search): Promise<Ranking> {
+  const { appId } = request.caller;
+  const reader = await openReader(tx, appId, scope, caches.postings, threads);
   const wanted = await readQuery(reader, request.query);
   const rows = await restrictToPhrases(reader, request.query);
-  const { ranked, terms } = await rankText(reader, rows, wanted, 0, count);
-  return { ranked: ranked.map(({ row, score }, i) => ({ row, score, textRank: i + 1, textScore: score })), terms };
+  const text = await prepareText(reader, rows, wanted, 0, count);
+  const { weights, ranked } = await threads.run(appId, rows.length, 'rankText', text);
+  return {
+    ranked: unpackRanked(ranked).map(({ row, score }, i) => ({ row, score, textRank: i + 1, textScore: score })),
+    terms: explainTerms(wanted, weights),
+  };
 }
 
 /** Ranks by the embedder's vectors only. */
@@ -70,34 +77,37 @@ async function rankVectors(search: Search): Promise<Ranking> {
  * that the sources' models have learned, and finally fuses the embedder's results by rank.
  */
 async function rankHybrid(search: Search): Promise<Ranking> {
-  const { tx, request, scope, count, caches } = search;
+  const { tx, request, scope, count, caches, threads } = search;
   const { appId } = request.caller;
-  const reader = await openReader(tx, appId, scope, caches.postings);
+  const reader = await openReader(tx, appId, scope, caches.postings, threads);
   const wanted = await readQuery(reader, request.query);
   const rows = await restrictToPhrases(reader, request.query);
-  const first = await rankText(reader, rows, wanted, titleWeight, candidatesPerLeg);
-  const learned = await openModels(tx, appId, scope, caches.models);
+  const input = await prepareText(reader, rows, wanted, titleWeight, candidatesPerLeg);
+  const first = await threads.run(appId, rows.length, 'rankText', input);
+  const terms = explainTerms(wanted, first.weights);
+  const learned = await openModels(tx, appId, scope, caches.models, threads);
 
-  const known = knownTerms(wanted, first);
-  const feedback = await askBestPassages(tx, appId, scope, learned, known, first.ranked);
-  const text = feedback ? await rankText(reader, rows, feedback.wanted, titleWeight, candidatesPerLeg) : first;
+  const known = wanted.filter((_term, i) => (terms[i]?.documentFrequency ?? 0) > 0);
+  const feedback = await askBestPassages(tx, appId, scope, learned, known, unpackRanked(first.ranked));
 
   const directions = await learned.directQuery(wanted);
   const moved = feedback ? await learned.moveTowards(directions, feedback.chunks) : directions;
   const weight = feedback ? learnedWeightAfterFeedback : learnedWeight;
-  const { ranked: byBoth, byModel } =
-    moved.size === 0
-      ? { ranked: text.ranked, byModel: [] }
-      : addLearned(text, await learned.compare(moved, rows), scope, {
-          weight,
-          cosineMin: request.minSimilarity ?? learnedCosineMin,
-          count: candidatesPerLeg,
-        });
+  const text = feedback ? await prepareText(reader, rows, feedback.wanted, titleWeight, candidatesPerLeg) : input;
+  const both = await threads.run(appId, rows.length, 'rankByBoth', {
+    ...{
+      text,
+      ranks: feedback ? undefined : first,
+      sources: moved.size === 0 ? undefined : await learned.prepare(moved),
+    },
+    ...{ weight, cosineMin: request.minSimilarity ?? learnedCosineMin, count: candidatesPerLeg },
+  });
+  const byBoth = unpackRanked(both.ranked);
 
-  const nearest = await findNearest(search, (sources, by) => needsVectors(sources, by, first));
+  const nearest = await findNearest(search, (sources, by) => needsVectors(sources, by, terms));
   const fused = nearest.length > 0 ? fuseRankings(rowsOf(byBoth.slice(0, count)), nearest.map(weightedRows)) : byBoth;
-  const textPlaces = placesOf([{ ranked: text.ranked }]);
-  const modelPlaces = placesOf([{ ranked: byModel }]);
+  const textPlaces = placesOf([{ ranked: unpackRanked(both.text) }]);
+  const modelPlaces = placesOf([{ ranked: unpackRanked(both.byModel) }]);
   const vectorPlaces = placesOf(nearest);
   const ranked = fused.slice(0, count).map(({ row, score }): Combined => {
     const text = textPlaces.get(row);
@@ -114,7 +124,7 @@ async function rankHybrid(search: Search): Promise<Ranking> {
   const used = learned.sources.filter((source) => moved.has(source.sourceId));
   return {
     ranked,
-    terms: first.terms,
+    terms,
     ...(feedback && { feedback: { added: feedback.added, passages: feedback.passages } }),
     ...(used.length > 0 && { models: { weight, sources: used.map(describeModel) } }),
   };
@@ -124,7 +134,7 @@ async function rankHybrid(search: Search): Promise<Ranking> {
 function needsVectors(
   sources: readonly PlacedSource[],
   { builtIn }: EmbeddedQuery['embedder'],
-  { terms }: TextRanking,
+  terms: readonly ExplainedTerm[],
 ): boolean {
   if (builtIn === undefined || sources.some((source) => source.modelVersion === 0)) return true;
   const unknown = terms.filter((term) => term.documentFrequency === 0);
@@ -133,7 +143,7 @@ function needsVectors(
 
 /** The nearest chunks by each embedder of the scope. `baseApplies` is whether the installation's adds anything. */
 async function findNearest(
-  { tx, request, scope, count, caches, queries }: Search,
+  { tx, request, scope, count, caches, queries, threads }: Search,
   baseApplies: (sources: readonly PlacedSource[], base: EmbeddedQuery['embedder']) => boolean,
 ): Promise<Nearest[]> {
   const nearest: Nearest[] = [];
@@ -145,15 +155,17 @@ async function findNearest(
     const minSimilarity = request.minSimilarity ?? by.similarityFloor;
     const among = sources.length === scope.sources.length ? scope : { ...scope, sources };
     const { appId } = request.caller;
-    const ranked = await rankByVector(tx, appId, among, by, vector, count, minSimilarity, caches.vectors);
+    const ranked = await rankByVector(tx, appId, among, by, vector, count, minSimilarity, {
+      cache: caches.vectors,
+      threads,
+    });
     nearest.push({ ranked, weight: by.fusionWeight });
   }
   return nearest;
 }
 
-/** The terms that occur in the scope. */
-function knownTerms(wanted: readonly WantedTerm[], { terms }: TextRanking): WantedTerm[] {
-  return wanted.filter((_term, i) => (terms[i]?.documentFrequency ?? 0) > 0);
+function explainTerms(wanted: readonly WantedTerm[], weights: readonly TermWeight[]): ExplainedTerm[] {
+  return wanted.map(({ label }, i) => ({ term: label, ...(weights[i] ?? { documentFrequency: 0, idf: 0 }) }));
 }
 
 function rowsOf(ranked: readonly Ranked[]): number[] {

@@ -1,5 +1,7 @@
 import { findInBundle, readPositions } from '../../content/postings.ts';
-import type { Db } from '../../db/database.ts';
+import type { Transaction } from '../../db/database.ts';
+import { joinColumns } from '../computing/columns.ts';
+import type { ComputingThreads } from '../computing/threads.ts';
 import {
   bundleColumns,
   bundleKey,
@@ -9,7 +11,6 @@ import {
   postingsKey,
 } from './postings.ts';
 import { createPrefixes } from './prefixes.ts';
-import { joinColumns } from './rank.ts';
 import { languagesOf, type PlacedSource, type SearchedChunks } from './scope.ts';
 import { listPostings } from './store.ts';
 import { termsIn, type WantedTerm } from './wanted.ts';
@@ -17,15 +18,21 @@ import { termsIn, type WantedTerm } from './wanted.ts';
 export type IndexReader = Awaited<ReturnType<typeof openReader>>;
 
 /** Reads postings of the scope's sources, through the cache. */
-export async function openReader(db: Db, appId: string, scope: SearchedChunks, cache: IndexCache) {
+export async function openReader(
+  tx: Transaction,
+  appId: string,
+  scope: SearchedChunks,
+  cache: IndexCache,
+  threads: ComputingThreads,
+) {
   const languages = languagesOf(scope);
-  const bundles = await loadBundles(db, appId, scope, cache);
-  const load = createPostingsLoader(db, appId, cache);
+  const bundles = await loadBundles(tx, appId, scope, cache);
+  const load = createPostingsLoader(tx, appId, scope, cache, threads);
 
   return {
     scope,
     languages,
-    termsByPrefix: createPrefixes({ db, appId, scope, bundles, load }),
+    termsByPrefix: createPrefixes({ db: tx, appId, scope, bundles, load }),
 
     /** The postings of each query item in every source. */
     async columns(wanted: readonly Pick<WantedTerm, 'byLanguage'>[]) {
@@ -42,11 +49,11 @@ export async function openReader(db: Db, appId: string, scope: SearchedChunks, c
               ...source.segments.map((segment) => found.get(postingsKey(segment, term)) ?? undefined),
               ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
             ];
-            return parts.filter((part) => part !== undefined);
+            return parts.flatMap((part) => part ?? []);
           });
           const occurring = byTerm.filter((lists) => lists.length > 0);
           // A term has one posting for each chunk; a chunk may contain several words of a prefix.
-          const joined = occurring.length > 1 ? [joinColumns(occurring.flat())] : occurring.flat();
+          const joined = occurring.length > 1 ? joinColumns(occurring.flat()) : occurring.flat();
           return joined.map((columns) => ({ base: source.base, columns }));
         }),
       );
@@ -60,7 +67,7 @@ export async function openReader(db: Db, appId: string, scope: SearchedChunks, c
         const list = found.get(term);
         if (list) readPositions(postings, positions, (ordinal, at) => list.set(ordinal, at));
       };
-      for (const row of await listPostings(db, appId, wanted, true))
+      for (const row of await listPostings(tx, appId, wanted, true))
         take(row.term, row.postings, row.positions ?? Buffer.alloc(0));
       for (const first of source.bundles)
         for (const word of words) {

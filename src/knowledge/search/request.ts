@@ -1,8 +1,8 @@
 import type { Reranker } from '../../content/models/reranker.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import type { Feedback } from './feedback.ts';
-import type { TextRanking } from './fulltext.ts';
 import type { Facets, ResultShape, SearchHit } from './results.ts';
+import type { TermWeight } from './score.ts';
 import type { Fragment } from './store.ts';
 
 export type SearchMode = 'hybrid' | 'vector' | 'fulltext';
@@ -24,11 +24,14 @@ export type SearchRequest = {
   reranker: Reranker | undefined;
 };
 
+/** For `explain`: a term with its weight. */
+export type ExplainedTerm = { term: string } & TermWeight;
+
 export type SearchResult = {
   hits: SearchHit[];
   facets?: Facets;
   /** How the ranking was computed, for `explain`. */
-  terms: TextRanking['terms'];
+  terms: ExplainedTerm[];
   chunks: number;
   averageLength: number;
   /** The models that were used, and the weight of their similarities; the text has the remaining weight. */

@@ -1,5 +1,5 @@
 import type { StemLanguage } from '../../content/terms.ts';
-import { allowedBit, liveBit } from './rank.ts';
+import { allowedBit, liveBit, sourceOfRow } from './rank.ts';
 import { hideRestricted, type Restrictions } from './restricted.ts';
 import type { ScopeStatistics } from './score.ts';
 import type { AllowedRanges, ScopeSource } from './store.ts';
@@ -37,7 +37,8 @@ export function layOutScope(
     size += source.nextOrdinal - source.firstOrdinal;
     return { ...source, base, storedChunks: source.chunkCount };
   });
-  const rows = new Uint8Array(size).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
+  // Other threads read it.
+  const rows = new Uint8Array(new SharedArrayBuffer(size)).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
   const baseOf = new Map(placed.map((source) => [source.sourceId, source.base]));
   for (const { sourceId, ranges } of allowed ?? []) {
     const base = baseOf.get(sourceId) ?? 0;
@@ -69,20 +70,6 @@ export function languagesOf({ sources }: Pick<SearchedChunks, 'sources'>): StemL
 
 /** The source and ordinal of a row. */
 export function placeOfRow(scope: SearchedChunks, row: number): { sourceId: string; ordinal: number } {
-  const source = sourceOfRow(scope, row);
+  const source = sourceOfRow(scope.sources, row);
   return { sourceId: source.sourceId, ordinal: row - source.base };
-}
-
-export function sourceOfRow(scope: SearchedChunks, row: number): SearchedChunks['sources'][number] {
-  let low = 0;
-  let high = scope.sources.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >>> 1;
-    const source = scope.sources[middle];
-    if (source && source.base + source.firstOrdinal <= row) low = middle;
-    else high = middle - 1;
-  }
-  const source = scope.sources[low];
-  if (!source) throw new Error('The row belongs to no source.');
-  return source;
 }

@@ -1,4 +1,4 @@
-import type { PostingColumns } from '../../content/postings.ts';
+import { type Columns, openColumns, type PackedColumns } from '../computing/columns.ts';
 import { allowedBit, bestRows, guessScoreOfRank, liveBit, type Ranked, scoreOfRank } from './rank.ts';
 
 /**
@@ -20,7 +20,7 @@ export type ScopeStatistics = {
 };
 
 /** Postings of one source: `base` is the row of ordinal 0 (it may be negative). */
-type SourcePostings = { base: number; columns: PostingColumns };
+type SourcePostings = { base: number; columns: PackedColumns };
 
 export type RankTerm = {
   /** The weight of the term: how often it occurs in the query. */
@@ -28,8 +28,12 @@ export type RankTerm = {
   lists: SourcePostings[];
 };
 
+/** The same with its columns opened: `start` is the row of their first ordinal. */
+type OpenList = { start: number; columns: Columns };
+type OpenTerm = { count: number; lists: OpenList[] };
+
 /** Statistics of a term: its document frequency in the scope and its idf. */
-type TermWeight = { documentFrequency: number; idf: number };
+export type TermWeight = { documentFrequency: number; idf: number };
 
 export type Scored = {
   weights: TermWeight[];
@@ -48,21 +52,21 @@ export type Scored = {
  * that nearly every chunk contains, whose postings are the longest, are thus hardly read. The ranking is the same.
  */
 export function scoreTerms(
-  terms: readonly RankTerm[],
+  given: readonly RankTerm[],
   statistics: ScopeStatistics,
   rows: Uint8Array,
   titled: number,
   count: number,
 ): Scored {
+  const terms = given.map(openTerm);
   const weights = terms.map((term) => weigh(term, statistics, rows));
-  const norm = { least: k1 * (1 - b), perWord: (k1 * b) / Math.max(1, statistics.averageLength), titled };
-  const factors = terms.map((term, i) => term.count * (weights[i]?.idf ?? 0) * (k1 + 1));
+  const { norm, factors } = weighAll(terms, weights, statistics, titled);
   const order = [...terms.keys()].sort((x, y) => (factors[y] as number) - (factors[x] as number));
   const scores = zeroScores(rows.length);
   let rest = factors.reduce((sum, factor) => sum + factor, 0);
   let candidates: Ranked[] | undefined;
   for (const i of order) {
-    const term = terms[i] as RankTerm;
+    const term = terms[i] as OpenTerm;
     const factor = factors[i] as number;
     candidates ??= pruneRows(scores, rest, weights[i]?.documentFrequency ?? 0, count);
     // Rounded like the array, so that a score is the same whether or not rows are pruned.
@@ -74,13 +78,42 @@ export function scoreTerms(
   const ranked = candidates
     ? candidates.sort((x, y) => y.score - x.score || x.row - y.row).slice(0, count)
     : bestRows(scores, count);
+  return { weights, ranked, scoreOf: scoreWith(terms, factors, rows, norm) };
+}
+
+/** The score of any allowed row, for terms whose weights are known. */
+export function scoreOfRows(
+  given: readonly RankTerm[],
+  weights: readonly TermWeight[],
+  statistics: ScopeStatistics,
+  rows: Uint8Array,
+  titled: number,
+): (row: number) => number {
+  const { norm, factors } = weighAll(given, weights, statistics, titled);
+  return scoreWith(given.map(openTerm), factors, rows, norm);
+}
+
+function weighAll(
+  terms: readonly { count: number }[],
+  weights: readonly TermWeight[],
+  { averageLength }: ScopeStatistics,
+  titled: number,
+): { norm: Norm; factors: number[] } {
+  const norm = { least: k1 * (1 - b), perWord: (k1 * b) / Math.max(1, averageLength), titled };
+  return { norm, factors: terms.map((term, i) => term.count * (weights[i]?.idf ?? 0) * (k1 + 1)) };
+}
+
+function scoreWith(terms: readonly OpenTerm[], factors: readonly number[], rows: Uint8Array, norm: Norm) {
+  return (row: number): number =>
+    ((rows[row] ?? 0) & allowedBit) === 0
+      ? 0
+      : terms.reduce((sum, term, i) => sum + lookUp(term, factors[i] as number, row, norm), 0);
+}
+
+function openTerm({ count, lists }: RankTerm): OpenTerm {
   return {
-    weights,
-    ranked,
-    scoreOf: (row) =>
-      ((rows[row] ?? 0) & allowedBit) === 0
-        ? 0
-        : terms.reduce((sum, term, i) => sum + lookUp(term, factors[i] as number, row, norm), 0),
+    count,
+    lists: lists.map(({ base, columns }) => ({ start: base + columns.first, columns: openColumns(columns) })),
   };
 }
 
@@ -102,12 +135,12 @@ function contribution(factor: number, tally: number, length: number, norm: Norm)
   return (factor * frequency) / (frequency + norm.least + norm.perWord * length);
 }
 
-function addPostings(term: RankTerm, factor: number, rows: Uint8Array, scores: Float32Array, norm: Norm): void {
+function addPostings(term: OpenTerm, factor: number, rows: Uint8Array, scores: Float32Array, norm: Norm): void {
   const { least, perWord, titled } = norm;
-  for (const { base, columns } of term.lists) {
+  for (const { start, columns } of term.lists) {
     const { ordinals, tallies, lengths } = columns;
     for (let i = 0; i < ordinals.length; i++) {
-      const row = base + (ordinals[i] as number);
+      const row = start + (ordinals[i] as number);
       if (((rows[row] ?? 0) & allowedBit) === 0) continue;
       const tally = tallies[i] as number;
       const frequency = (tally >>> 1) + (tally & 1) * titled;
@@ -118,11 +151,11 @@ function addPostings(term: RankTerm, factor: number, rows: Uint8Array, scores: F
 }
 
 /** The score that a term adds to one row, found by bisection. */
-function lookUp({ lists }: RankTerm, factor: number, row: number, norm: Norm): number {
+function lookUp({ lists }: OpenTerm, factor: number, row: number, norm: Norm): number {
   let sum = 0;
-  for (const { base, columns } of lists) {
+  for (const { start, columns } of lists) {
     const { ordinals, tallies, lengths } = columns;
-    const ordinal = row - base;
+    const ordinal = row - start;
     let low = 0;
     let high = ordinals.length - 1;
     if (high < 0 || ordinal < (ordinals[0] as number) || ordinal > (ordinals[high] as number)) continue;
@@ -172,20 +205,20 @@ function rowsWithin(rest: number, reached: number, scores: Float32Array, most: n
   return { candidates, above };
 }
 
-function weigh({ lists }: RankTerm, { chunks, hasDead }: ScopeStatistics, rows: Uint8Array): TermWeight {
+function weigh({ lists }: OpenTerm, { chunks, hasDead }: ScopeStatistics, rows: Uint8Array): TermWeight {
   const documentFrequency = hasDead ? countLive(lists, rows) : countAll(lists);
   return { documentFrequency, idf: Math.log(1 + (chunks - documentFrequency + 0.5) / (documentFrequency + 0.5)) };
 }
 
-function countAll(lists: SourcePostings[]): number {
+function countAll(lists: OpenList[]): number {
   return lists.reduce((count, { columns }) => count + columns.ordinals.length, 0);
 }
 
-function countLive(lists: SourcePostings[], rows: Uint8Array): number {
+function countLive(lists: OpenList[], rows: Uint8Array): number {
   let count = 0;
-  for (const { base, columns } of lists) {
+  for (const { start, columns } of lists) {
     const { ordinals } = columns;
-    for (let i = 0; i < ordinals.length; i++) count += (rows[base + (ordinals[i] as number)] ?? 0) & liveBit;
+    for (let i = 0; i < ordinals.length; i++) count += (rows[start + (ordinals[i] as number)] ?? 0) & liveBit;
   }
   return count;
 }

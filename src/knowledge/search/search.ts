@@ -1,4 +1,5 @@
 import type { Database, Transaction } from '../../db/database.ts';
+import type { ComputingThreads } from '../computing/threads.ts';
 import type { Embedders } from '../embedding/embedders.ts';
 import type { OpenCache } from '../index/cache.ts';
 import { candidatesPerLeg } from './fuse.ts';
@@ -21,6 +22,7 @@ export type SearchIndex = { search(request: SearchRequest): Promise<SearchResult
 type SearchOptions = {
   embedders: Embedders;
   openCache: OpenCache;
+  threads: ComputingThreads;
   /** How long a search waits for its query's vector. */
   queryEmbeddingMs: number;
   /** The number of best passages that a reranker reads. */
@@ -29,7 +31,7 @@ type SearchOptions = {
 
 /** Searches the database; caches the index, which is immutable once written. */
 export function openSearchIndex(db: Database, options: SearchOptions): SearchIndex {
-  const { embedders, openCache, queryEmbeddingMs, rerankPassages } = options;
+  const { embedders, openCache, threads, queryEmbeddingMs, rerankPassages } = options;
   const restricted: RestrictedCache = openCache('restricted');
   const caches: RankingCaches = {
     postings: openCache('postings'),
@@ -61,10 +63,11 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
     // One snapshot: every step sees the same version of a document.
     return db.begin('isolation level repeatable read read only', async (tx) => {
       const scope = await openScope(tx, request, restricted);
+      threads.prepare(scope.rows.length);
       const used = new Set(scope.sources.map(({ servingName }) => servingName));
       const missing = mode === 'fulltext' ? [] : [...used].filter((name) => !queries.has(name));
       if (mayWait && missing.length > 0) return missing;
-      const search = { tx, request, scope, count: countRanked(request.shape), queries, caches };
+      const search = { tx, request, scope, count: countRanked(request.shape), queries, caches, threads };
       const { ranked, ...explanation } = await rankings[mode](search);
       const { chunks, averageLength } = scope.statistics;
       const vectorsUnavailable = mode === 'fulltext' ? undefined : findUnavailable(scope, queries);

@@ -16,6 +16,7 @@ import {
   matchesSeen,
   type Owned,
   ownedVisible,
+  sandboxIsThere,
 } from '../../tenancy/visible.ts';
 import { embedderColumn, type SourceEmbedder } from '../embedding/store.ts';
 
@@ -288,6 +289,7 @@ export async function threadExists(db: Db, caller: Caller, id: string): Promise<
 export async function lockDueSource(tx: Db, now: Date): Promise<SourceRow | undefined> {
   return tx<SourceRow[]>`
     select * from knowledge_sources s where next_pull_at <= ${now} and state = 'active' and ${isInUse(tx, 's.app_id')}
+      and ${sandboxIsThere(tx, 's.app_id', 's.sandbox_id')}
     order by next_pull_at limit 1 for update skip locked`.first();
 }
 

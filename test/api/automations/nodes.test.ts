@@ -146,8 +146,8 @@ test('a request whose result is written while a second worker claims it is not s
         }
         return claims.take(commandId);
       },
-      async release(commandId: string) {
-        await claims.release(commandId);
+      async release(commandIds: string[]) {
+        await claims.release(commandIds);
         released.resolve();
       },
     };

@@ -9,6 +9,7 @@ import { AutomationsClient, graphOf, type Run } from '../../support/automations.
 import { tryOut, verifyAll } from '../../support/ledger.ts';
 import { operatorOf } from '../../support/operator.ts';
 import { type ErrorBody, startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 const server = await startTestServer();
 const operator = await operatorOf(server);
@@ -415,6 +416,27 @@ test('a run that is missing without a statement is found, and one that returns a
     return verifyAll(tx, secrets, scope);
   });
   assert.ok(returned.problems.some(({ kind, record }) => kind === 'inserted' && record === gone));
+});
+
+test('an automation that is deleted takes its runs along batch by batch, not in one transaction', async () => {
+  const { client } = await createApp();
+  const { id } = await client.createAutomation({ workflow: graphOf({ id: 'done', kind: 'complete' }) });
+  const run = await client.invoke(id);
+  await client.waitForEnd(run.id);
+  const automationId = parseId('automation', id) ?? '';
+  await server.db`
+    insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, payload)
+    select app_id, gen_random_uuid(), sandbox_id, automation_id, graph_version, type, status, payload
+    from automation_runs, generate_series(1, 450) where automation_id = ${automationId}`;
+  const left = async () => (await server.db`select from automation_runs where automation_id = ${automationId}`).count;
+  let deleted: Promise<{ status: number }> | undefined;
+  await server.db.begin(async (tx) => {
+    await tx`select from automations where id = ${automationId} for update`;
+    deleted = client.call('DELETE', `/automations/${id}`);
+    await until(async () => (await left()) === 0);
+  });
+  assert.equal((await deleted)?.status, 204);
+  assert.equal((await client.call('GET', `/automations/${id}`)).status, 404);
 });
 
 test('a page of many old runs is deleted batch by batch, and a changed setting ends it', async () => {

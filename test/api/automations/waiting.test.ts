@@ -83,6 +83,50 @@ test('runs that wait for a response occupy no slot: other runs, events and pages
   await until(async () => (await server.db`select 1 from automation_work_claims`).length === 0);
 });
 
+test('claims that a process does not hold are released, and no others', async () => {
+  const client = new AutomationsClient(server, app);
+  const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 3_600 }) });
+  const run = await client.invoke(id);
+  await waitForOpenRequests(1);
+  // As by a claim that the database carried out after its connection was lost.
+  await server.db`
+    insert into automation_work_claims (app_id, run_id, command_id, worker)
+    select app_id, run_id, 'lost', worker from automation_work_claims`;
+  const claims = () => server.db<{ commandId: string }[]>`select command_id from automation_work_claims`;
+  await until(async () => {
+    await server.server.work.ticker.tick();
+    return (await claims()).length === 1;
+  });
+  const [started] = (await client.journal(run.id)).filter((entry) => entry.node_id === 'call');
+  assert.equal((await claims())[0]?.commandId, started?.command_id);
+  respondToAll();
+  assert.equal((await client.waitForEnd(run.id)).status, 'completed');
+});
+
+test('a request whose start the database refused to write is made later', async () => {
+  const client = new AutomationsClient(server, app);
+  await server.db`create sequence starts`;
+  await server.db`
+    create function refuse_first_start() returns trigger language plpgsql as $$ begin
+      if new.type = 'node_started' and new.node_id = 'call' and nextval('starts') = 1 then
+        raise exception 'no space' using errcode = '53100';
+      end if;
+      return new;
+    end $$`;
+  await server.db`
+    create trigger refuse_first_start before insert on automation_run_entries
+    for each row execute function refuse_first_start()`;
+  try {
+    const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 60 }) });
+    const run = await client.invoke(id);
+    await waitForOpenRequests(1);
+    respondToAll();
+    assert.equal((await client.waitForEnd(run.id)).status, 'completed');
+  } finally {
+    await server.db`drop trigger refuse_first_start on automation_run_entries`;
+  }
+});
+
 test('cancelling a run aborts its request', async () => {
   const client = new AutomationsClient(server, app);
   const { id } = await client.createAutomation({ workflow: calls({ timeout_seconds: 3_600 }) });

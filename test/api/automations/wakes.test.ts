@@ -6,6 +6,7 @@ import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { ManualClock } from '../../support/manual-clock.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 /* The table of times at which runs are due. The server's own checks find nothing: its clock stands still. */
 
@@ -133,6 +134,35 @@ test('a time without a waiting run is removed, and wakes nothing', async () => {
   assert.equal(await countUnequal(), 0);
   const [run] = await server.db<{ waiting: boolean }[]>`select waiting from automation_runs where id = ${id}`;
   assert.equal(run?.waiting, true);
+});
+
+test('a run looks again for work that it left to another process', async () => {
+  const call = { id: 'call', kind: 'http_request', method: 'GET', url: 'http://127.0.0.1:1/', on_error: 'done' };
+  const workflow = graphOf(
+    { ...call, retry: { max_attempts: 2, initial_seconds: 3_600 } },
+    { id: 'done', kind: 'complete' },
+  );
+  const run = await client.invoke((await client.createAutomation({ workflow })).id);
+  await client.waitUntilWaiting(run.id);
+  const commandId = (await client.journal(run.id)).find((entry) => entry.node_id === 'call')?.command_id ?? '';
+  const stranger = await server.db.reserve();
+  try {
+    await stranger`select pg_advisory_lock(7130244, hashtext('stranger'))`;
+    await server.db`
+      insert into automation_work_claims (app_id, run_id, command_id, worker)
+      select app_id, id, ${commandId}, 'stranger' from automation_runs where id = ${parseId('automationRun', run.id) ?? ''}`;
+    clock.advance(3_600_000);
+    await server.server.work.ticker.tick();
+    await until(async () => (await server.db`select from jobs where task like 'advance_run%'`).count === 0);
+    // The other process was never able to do the work, or has released it without a result.
+    await server.db`delete from automation_work_claims`;
+    clock.advance(60_000);
+    await server.server.work.ticker.tick();
+    assert.equal((await client.waitForEnd(run.id)).status, 'completed');
+  } finally {
+    await stranger`select pg_advisory_unlock(7130244, hashtext('stranger'))`;
+    stranger.release();
+  }
 });
 
 test('an idle process checks again when the next run is due, after a second at the latest', async () => {

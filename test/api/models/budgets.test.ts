@@ -8,6 +8,7 @@ import { createLlm } from '../../../src/llm/service.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { startLanguageModel } from '../../support/language-model.ts';
 import { startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 import { isSigned, WebhookReceiver } from '../../support/webhook-receiver.ts';
 import { WebhooksClient } from '../../support/webhooks.ts';
 
@@ -92,6 +93,26 @@ test('a call is reserved and settled, and beyond the budget it is 429 with the t
     return 'retry-after' in headers;
   });
   assert.equal((await usesOf(app, budget))[0]?.tokens, 200, 'A refused call leaves nothing reserved.');
+});
+
+test('a budget that is deleted while a call reserves does not fail the call', async () => {
+  const app = await server.provision.app();
+  const budget = await createBudget(app, { subject: 'app', period: 'day', tokens: 250 });
+  assert.equal((await generate(app)).status, 'completed');
+  const waiting = async () =>
+    (
+      await server.db`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+          and query like '%insert into model_budget_uses%'`
+    ).count;
+  let call: ReturnType<typeof ask> | undefined;
+  await server.db.begin(async (tx) => {
+    await tx`delete from model_budgets where id = ${parseId('modelBudget', budget.id) ?? ''}`;
+    call = ask(originOfApp(uuidOf(app)));
+    await until(async () => (await waiting()) > 0);
+  });
+  assert.ok(await call);
+  assert.equal(model.requests.length, 2);
 });
 
 test('64 concurrent callers together never exceed a budget, and use all of it', async () => {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { contentsOf, purgeSandboxes } from '../../../src/apps/purge.ts';
+import { parseId } from '../../../src/lib/ids.ts';
+import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { EventStream } from '../../support/event-stream.ts';
 import { pixel } from '../../support/files.ts';
+import { startSite } from '../../support/fixture-site.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import type { TestScope } from '../../support/provisioner.ts';
 import { startTestServer } from '../../support/server.ts';
@@ -11,8 +14,16 @@ import { until } from '../../support/until.ts';
 /* A deleted sandbox is gone for every caller at once; what it leaves is deleted in batches, whatever is killed. */
 
 // Jobs would purge as well.
-const server = await startTestServer({ env: { QUARRY_JOB_WORKERS: '0' } });
-after(() => server.close());
+const server = await startTestServer({ env: { QUARRY_JOB_WORKERS: '0', QUARRY_FETCH_ALLOW: '127.0.0.0/8' } });
+const asked: string[] = [];
+const site = await startSite({ '/robots.txt': '' }, (request, response) => {
+  asked.push(request.url ?? '');
+  response.setHeader('content-type', 'text/html').end('<p>Goods may be returned within thirty days.</p>');
+});
+after(async () => {
+  await server.close();
+  await site.close();
+});
 const { api, db, provision } = server;
 const app = await provision.app();
 const purge = () => purgeSandboxes(db, new AbortController().signal);
@@ -97,6 +108,66 @@ test('a deleted sandbox is gone for every credential and every link while its ro
   await purge();
 });
 
+/** Lets a sandbox do on its own whatever there is, each with a request to the site. Its name is in every path. */
+async function startWork(sandbox: TestScope, name: string): Promise<void> {
+  const client = new AutomationsClient(server, sandbox);
+  const call = (from: string) =>
+    graphOf({ id: 'call', kind: 'http_request', method: 'GET', url: `${site.origin}/${name}/${from}` });
+  const post = async (path: string, body: object) => {
+    const made = await client.call<{ id: string }>('POST', path, body);
+    assert.ok(made.status < 300, made.text);
+    return made.body.id;
+  };
+  await post('/webhooks', { url: `${site.origin}/${name}/webhook`, events: ['*'] });
+  await client.createAutomation({ type: 'scheduled', schedule: '0 0 1 1 *', workflow: call('scheduled') });
+  await client.invoke((await client.createAutomation({ workflow: call('invoked') })).id);
+  const org = (await provision.org(sandbox)).id;
+  for (const from of ['pulled', 'due']) {
+    const payload = { url: `${site.origin}/${name}/${from}` };
+    const source = await post('/knowledge_sources', { org, type: 'web/link', payload });
+    if (from === 'pulled') await post(`/knowledge_sources/${source}/ingest`, { pull: true });
+    else await db`update knowledge_sources set next_pull_at = now() where id = ${parseId('source', source) ?? ''}`;
+  }
+  const link = { destination_kind: 'storage', destination_path: 'o', url: `${site.origin}/${name}/extracted` };
+  await post('/extractions', { ...link, mode: 'link' });
+}
+
+/** Does everything that is due, except for the purge. */
+async function workOff(): Promise<void> {
+  const { tasks, ticker } = server.server.work;
+  const context = {
+    ...{ jobId: '0', attempt: 1, isLastAttempt: false, signal: new AbortController().signal, log: server.services.log },
+    ...{ waitOutside: <T>(wait: () => Promise<T>) => wait(), isCrowded: () => false },
+  };
+  await db`update automations set next_tick_at = now() - interval '1 hour' where next_tick_at is not null`;
+  await ticker.tick();
+  await tasks.start_pulls?.({}, context);
+  await tasks.deliver_due?.({}, context);
+  for (;;) {
+    const due = await db<{ task: keyof typeof tasks; payload: object }[]>`
+      delete from jobs where task <> 'purge_sandboxes' and run_at <= now() returning task, payload`;
+    if (due.length === 0) return;
+    for (const { task, payload } of due) await tasks[task]?.(payload as never, context);
+  }
+}
+
+test('a deleted sandbox does nothing more on its own, even before it is purged', async () => {
+  const kept = await provision.sandbox(app);
+  const sandbox = await provision.sandbox(app);
+  await startWork(kept, 'kept');
+  await startWork(sandbox, 'removed');
+  assert.equal((await remove({ sandbox })).status, 204);
+  await workOff();
+  const sorted = (name: string) => [...new Set(asked.filter((path) => path.startsWith(`/${name}/`)))].sort();
+  const all = ['due', 'extracted', 'invoked', 'pulled', 'scheduled', 'webhook'];
+  assert.deepEqual(
+    sorted('kept'),
+    all.map((from) => `/kept/${from}`),
+  );
+  assert.deepEqual(sorted('removed'), []);
+  await purge();
+});
+
 test('a deleted sandbox gives back its place immediately, and nothing twice', async () => {
   const limited = await provision.app();
   const call = (method: 'POST' | 'PATCH' | 'DELETE' | 'GET', path: string, body?: object) =>
@@ -137,6 +208,27 @@ test('a purge commits each batch by itself, and is continued wherever it was sto
   assert.deepEqual(await rowsOf(kept.sandbox.sandbox.uuid), before);
   await remove(kept);
   await purge();
+});
+
+test('a purge deletes runs with long journals a few at a time', async () => {
+  const sandbox = await provision.sandbox(app);
+  const client = new AutomationsClient(server, sandbox);
+  const { id } = await client.createAutomation({ workflow: graphOf({ id: 'done', kind: 'complete' }) });
+  for (let run = 0; run < 8; run++) await client.invoke(id);
+  const { uuid } = sandbox.sandbox;
+  await db`update automation_runs set sequence = 4000 where sandbox_id = ${uuid}`;
+  await db`
+    insert into automation_run_entries (app_id, run_id, sequence, id, type, record)
+    select app_id, id, n, gen_random_uuid(), 'node_started', '{}' from automation_runs, generate_series(2, 4000) n
+    where sandbox_id = ${uuid}`;
+  await remove({ sandbox });
+  const left = async () => (await db`select from automation_runs where sandbox_id = ${uuid}`).count;
+  const stop = new AbortController();
+  stop.abort(new Error('stop'));
+  await assert.rejects(purgeSandboxes(db, stop.signal), /stop/);
+  assert.equal(await left(), 5, 'the first three have more than 10,000 entries');
+  await purge();
+  assert.equal(await left(), 0);
 });
 
 test('no batch waits for one that is locked: what was deleted before it is committed', async () => {

@@ -141,6 +141,29 @@ test('while one process appends, another gets 423, and bytes from a broken conne
   }
 });
 
+test('an upload whose release failed can be continued through another process', async () => {
+  const second = await startTestServer({ clock, env, beside: server });
+  try {
+    const there = uploadRequests(second.api);
+    const { body: upload } = await create(me, 6);
+    await db`
+      create function refuse_release() returns trigger language plpgsql as $$ begin
+        raise exception 'no space' using errcode = '53100';
+      end $$`;
+    await db`
+      create trigger refuse_release before update of holder on uploads
+      for each row when (new.holder is null and old.holder is not null) execute function refuse_release()`;
+    assert.equal((await append(me, upload.id, 0, 'abc')).status, 204);
+    assert.equal((await there.append<ErrorBody>(me, upload.id, 3, 'def')).status, 423);
+    await db`drop trigger refuse_release on uploads`;
+    await until(async () => (await there.append<ErrorBody>(me, upload.id, 3, 'def')).status !== 423);
+    const { body: file } = await api<FileBody>('GET', `/api/v1/files/${upload.file}`, me);
+    assert.equal(file.checksum, sha256(Buffer.from('abcdef')));
+  } finally {
+    await second.close();
+  }
+});
+
 test('a body with another checksum than announced is 460, and none of it is kept', async () => {
   const { body: upload } = await create(me, 6);
   await append(me, upload.id, 0, 'abc');

@@ -1,5 +1,5 @@
 import type { EmbeddedData } from './script-state.ts';
-import { collect, type HtmlElement, textOf } from './tree.ts';
+import { collect, type HtmlElement, parseHtml, textOf } from './tree.ts';
 
 /** An item that the page describes in JSON-LD or microdata: its schema.org types and its properties. */
 export type Thing = { types: string[]; properties: Record<string, unknown> };
@@ -33,6 +33,19 @@ function collectThings(value: unknown, things: Thing[], depth: number): void {
   const types = [properties['@type']].flat().filter((type) => typeof type === 'string');
   if (types.length > 0) things.push({ types: types.map((type) => type.replace(/^.*[/:]/, '')), properties });
   for (const key of ['@graph', 'mainEntity', 'mainEntityOfPage']) collectThings(properties[key], things, depth + 1);
+}
+
+const markup = /[<&]/;
+const formatting = /<\/?(?:p|br|div|span|ul|ol|li|b|i|strong|em|a|h[1-6]|table)\b[^>]*>/i;
+
+/**
+ * A value of JSON-LD as text. Scripts hold no HTML, but many pages write their values with entities and tags, or with the
+ * tags as entities.
+ */
+export function plainValue(value: string): string {
+  if (!markup.test(value)) return value;
+  const text = textOf(parseHtml(value).root);
+  return formatting.test(text) ? textOf(parseHtml(text).root) : text;
 }
 
 /** The types in microdata, and how often each occurs. */

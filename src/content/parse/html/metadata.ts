@@ -1,3 +1,4 @@
+import { linkedThings, plainValue } from './linked-data.ts';
 import type { EmbeddedData } from './script-state.ts';
 import { collect, findAll, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
 
@@ -138,47 +139,22 @@ function canonicalLink(root: HtmlElement, base: string): string | undefined {
   return href !== undefined && href !== '' && URL.canParse(href, base) ? new URL(href, base).href : undefined;
 }
 
-/** The article's metadata in JSON-LD. */
-type LinkedData = {
-  headline?: string;
-  description?: string;
-  datePublished?: string;
-  articleBody?: string;
-};
-
 const articleTypes =
   /^(?:\w*Article|BlogPosting|Report|Review|WebPage|ReportageNewsArticle|LiveBlogPosting|Recipe|Question)$/;
-const linkedDataCharactersMax = 512 * 1024;
 
+type LinkedData = { headline?: string; description?: string; datePublished?: string };
+
+/** The article's metadata in JSON-LD. */
 function linkedData(embedded: EmbeddedData[]): LinkedData {
   const found: LinkedData = {};
-  for (const { type, text } of embedded) {
-    if (!/ld\+json/i.test(type) || text.length > linkedDataCharactersMax) continue;
-    try {
-      // Line breaks inside strings are a common template bug.
-      collectLinkedData(JSON.parse(text.replace(/\s+/g, ' ')), found, 0);
-    } catch {
-      // Broken JSON-LD is ignored.
+  for (const { types, properties } of linkedThings(embedded)) {
+    if (!types.some((type) => articleTypes.test(type))) continue;
+    for (const key of ['headline', 'description', 'datePublished'] as const) {
+      const text = properties[key];
+      if (typeof text === 'string' && text.trim() !== '') found[key] ??= plainValue(text);
     }
   }
   return found;
-}
-
-function collectLinkedData(value: unknown, found: LinkedData, depth: number): void {
-  if (depth > 6 || typeof value !== 'object' || value === null) return;
-  if (Array.isArray(value)) {
-    for (const item of value.slice(0, 100)) collectLinkedData(item, found, depth + 1);
-    return;
-  }
-  const record = value as Record<string, unknown>;
-  const types = [record['@type']].flat();
-  if (types.some((type) => typeof type === 'string' && articleTypes.test(type))) {
-    for (const key of ['headline', 'description', 'datePublished', 'articleBody'] as const) {
-      const text = record[key];
-      if (typeof text === 'string' && text.trim() !== '') found[key] ??= text;
-    }
-  }
-  for (const key of ['@graph', 'mainEntity', 'mainEntityOfPage']) collectLinkedData(record[key], found, depth + 1);
 }
 
 function collapseSpace(text: string | undefined): string | undefined {

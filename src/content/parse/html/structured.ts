@@ -1,8 +1,8 @@
-import { itemValue, type Thing } from './linked-data.ts';
+import { itemValue, plainValue, type Thing } from './linked-data.ts';
 import type { PageType } from './page-types.ts';
 import { collect, type HtmlElement } from './tree.ts';
 
-/** The facts in a page's metadata, from JSON-LD, otherwise microdata, otherwise meta tags. Values are unchanged. */
+/** The facts in a page's metadata, from JSON-LD, otherwise microdata, otherwise meta tags: as text, not interpreted. */
 export type Structured = {
   type?: string;
   name?: string;
@@ -129,7 +129,7 @@ function nameOf(value: unknown): string | undefined {
 
 function text(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value);
-  return typeof value === 'string' && value.trim() !== '' ? value : undefined;
+  return typeof value === 'string' && value.trim() !== '' ? plainValue(value) : undefined;
 }
 
 function present(

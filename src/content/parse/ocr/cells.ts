@@ -1,7 +1,7 @@
 import type { Rule } from '../pdf/glyph.ts';
 import { findRuledTables } from '../pdf/grids.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
-import { darkBelow, type GreyImage } from './image.ts';
+import { darkBelow, type GreyImage, paperLevel } from './image.ts';
 
 /** A larger cell is a box around a part of the page, which may have columns of its own. */
 const cellShareMax = 1 / 8;
@@ -41,12 +41,13 @@ export function takeTables(
     rules.filter((rule) => cells.some((cell) => isEdge(rule, cell, pointsMax / scale)));
   const edges = [...edgesAmong(solid, edgePointsMax), ...edgesAmong(dashes, dashedEdgePointsMax)];
   const dark = darkBelow(image);
+  const paper = paperLevel(image, dark);
   for (const cell of cells) if (isReversed(image, cell, dark)) reverse(image, cell);
-  for (const rule of edges) clear(image, widen(rule, edgePixels));
+  for (const rule of edges) clear(image, widen(rule, edgePixels), paper);
   const lines = tables.flatMap((table) => {
     const box = boxOf(table);
-    const found = engine.recognise(crop(image, box), dotsPerInch, 'table');
-    for (const cell of table) clear(image, cell);
+    const found = engine.recognise(crop(image, box, paper), dotsPerInch, 'table');
+    for (const cell of table) clear(image, cell, paper);
     return found.map((line) => moveLine(line, box.left - marginPixels, box.top - marginPixels));
   });
   return { cells, lines, rules: new Set(edges) };
@@ -107,9 +108,9 @@ function isEdge(rule: Rule, cell: Rule, distance: number): boolean {
     : rule.top < cell.bottom && rule.bottom > cell.top && (isNear(x, cell.left) || isNear(x, cell.right));
 }
 
-function clear({ width, height, pixels }: GreyImage, { left, right, top, bottom }: Rule): void {
+function clear({ width, height, pixels }: GreyImage, { left, right, top, bottom }: Rule, paper: number): void {
   for (let y = Math.max(0, top); y < Math.min(height, bottom); y++)
-    pixels.fill(white, y * width + Math.max(0, left), y * width + Math.min(width, right));
+    pixels.fill(paper, y * width + Math.max(0, left), y * width + Math.min(width, right));
 }
 
 /** Light text on a dark area, as in headers. */
@@ -134,9 +135,9 @@ function boxOf(cells: Rule[]): Rule {
   };
 }
 
-function crop({ width: from, pixels }: GreyImage, box: Rule): GreyImage {
+function crop({ width: from, pixels }: GreyImage, box: Rule, paper: number): GreyImage {
   const [width, height] = [box.right - box.left + 2 * marginPixels, box.bottom - box.top + 2 * marginPixels];
-  const picture = { width, height, pixels: new Uint8Array(width * height).fill(white) };
+  const picture = { width, height, pixels: new Uint8Array(width * height).fill(paper) };
   for (let y = box.top; y < box.bottom; y++)
     picture.pixels.set(
       pixels.subarray(y * from + box.left, y * from + box.right),

@@ -53,6 +53,19 @@ export function darkBelow({ pixels }: GreyImage): number {
   return level;
 }
 
+/** The grey level of the paper: the median of the light pixels. */
+export function paperLevel({ pixels }: GreyImage, dark: number): number {
+  const counts = new Uint32Array(256);
+  for (const value of pixels) if (value >= dark) counts[value] = (counts[value] ?? 0) + 1;
+  const half = counts.reduce((sum, count) => sum + count, 0) / 2;
+  let seen = 0;
+  for (let value = 255; value > 0; value--) {
+    seen += counts[value] ?? 0;
+    if (seen >= half) return value;
+  }
+  return 255;
+}
+
 /** The standard deviation of the grain, from neighbouring pixels in the light parts of the page. */
 function measureNoise(image: GreyImage): number {
   const { pixels, width } = image;

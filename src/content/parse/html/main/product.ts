@@ -69,12 +69,21 @@ export function addStated(content: HtmlElement, { name, price, currency, descrip
   };
   add('h1', name, name);
   if (price !== undefined) add('p', [price, currency].filter((one) => one !== undefined).join(' '), wholePart(price));
-  add('p', description, description);
+  if (sharedWords(description ?? '', shown) < shownShareMin) add('p', description, description);
   for (const [tag, text] of lines.reverse()) {
     const element: HtmlElement = { kind: 'element', name: tag, attributes: {}, children: [], parent: content };
     element.children.push(new HtmlText(text));
     content.children.unshift(element);
   }
+}
+
+/** A page that has this share of the description's words shows it, perhaps in another order or with other parts. */
+const shownShareMin = 0.6;
+
+function sharedWords(text: string, shown: string): number {
+  const words = new Set(simplify(text).split(' '));
+  const known = new Set(shown.split(' '));
+  return [...words].filter((word) => known.has(word)).length / words.size;
 }
 
 /** A price of 49.50 may be shown as 49,50 or as 49. */

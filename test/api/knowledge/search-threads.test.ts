@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { ComputingThreads } from '../../../src/knowledge/computing/threads.ts';
+import { type Json, knowledgeOf } from '../../support/knowledge.ts';
+import { sendRequest, startTestServer } from '../../support/server.ts';
+
+const server = await startTestServer();
+const threads = new ComputingThreads({ sizeMin: 0 });
+/** Computes all searches in threads, as those of large sources. */
+const beside = await startTestServer({ beside: server, threads });
+after(async () => {
+  await beside.close();
+  await threads.close();
+  await server.close();
+});
+
+const subjects = ['harbour ships anchor night', 'mountain goats climb ridge', 'garden flower bloom spring'];
+
+/** Trains what is due; waits for a training that the ingestion has started itself. */
+async function learn(appId: string): Promise<void> {
+  for (;;) {
+    await server.server.work.tasks.learn_sources?.({ appId }, {
+      signal: new AbortController().signal,
+      waitOutside: <T>(wait: () => Promise<T>) => wait(),
+    } as never);
+    const [model] = await server.db`select 1 from knowledge_models where lease_holder is null and dimensions > 0`;
+    if (model) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+test('searches have the same results in threads as without, in every mode', async () => {
+  const world = await server.provision.world();
+  const { secretKey: key } = world.app;
+  const app = knowledgeOf(server, { key });
+  const source = await app.createSource({ org: world.org.id });
+  const passage = (i: number) =>
+    `# Part ${i}\n\n${subjects[i % 3]} number${i % 17} ${'and so on with the words of it. '.repeat(30 + (i % 5))}\n\n`;
+  await app.ingest(
+    source,
+    {
+      items: Array.from({ length: 30 }, (_item, i) => ({
+        content: { data: Array.from({ length: 12 }, (_part, j) => passage(i * 12 + j)).join('') },
+        title: `Places ${i}`,
+        metadata: { shelf: i % 2 },
+      })),
+    },
+    'ingest/batch',
+  );
+  const compare = async () => {
+    const queries = ['goats', 'ships at night', 'number3 flower bloom garden spring words', '"anchor night"', 'mount*'];
+    for (const mode of ['fulltext', 'vector', 'hybrid'])
+      for (const query of queries)
+        for (const more of [{}, { filter: { shelf: 1 } }]) {
+          const body = { query, mode, explain: true, max_results: 50, ...more };
+          const path = `/api/v1/knowledge_sources/${source}/search`;
+          const [here, there] = await Promise.all(
+            [server, beside].map(({ baseUrl }) => sendRequest<Json>(baseUrl, 'POST', path, { key, body })),
+          );
+          assert.equal(here?.status, 200, here?.text);
+          assert.deepEqual(there?.body, here?.body, `${mode}: ${query}`);
+          if (query === 'goats') assert.ok(here !== undefined && (here.body.data as unknown[]).length > 0);
+        }
+  };
+  await compare();
+  await learn(world.app.app.uuid);
+  await compare();
+  // Documents that arrive later extend what both have cached.
+  await app.push(source, `${subjects[1]} goats again, long after the others. `.repeat(40), { title: 'Late' });
+  await compare();
+});

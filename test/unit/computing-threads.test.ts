@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { setEnvironmentData } from 'node:worker_threads';
+import { packColumns } from '../../src/knowledge/computing/columns.ts';
+import { tasks } from '../../src/knowledge/computing/tasks.ts';
+import { ComputingThreads } from '../../src/knowledge/computing/threads.ts';
+
+const chunks = 60_000;
+
+/** A text ranking in which every chunk has one word and every seventh another. */
+function textInput() {
+  const termIn = (step: number) => {
+    const ordinals = Int32Array.from({ length: Math.ceil(chunks / step) }, (_ordinal, i) => i * step);
+    const columns = {
+      ordinals,
+      tallies: Uint16Array.from(ordinals, (ordinal) => 2 + (ordinal % 40)),
+      lengths: Uint16Array.from(ordinals, (ordinal) => 20 + (ordinal % 300)),
+    };
+    return { count: 1, lists: packColumns(columns).map((packed) => ({ base: 0, columns: packed })) };
+  };
+  const rows = new Uint8Array(chunks).fill(3);
+  const statistics = { chunks, averageLength: 120, hasDead: false };
+  return { terms: [termIn(1), termIn(7)], statistics, rows, titled: 0.25, count: 200 };
+}
+
+test('a thread that ends is replaced, and the search in it is answered', async () => {
+  const program = fileURLToPath(new URL('../fixtures/ending-thread.ts', import.meta.url));
+  const started = new Int32Array(new SharedArrayBuffer(4));
+  setEnvironmentData('started', started.buffer);
+  const threads = new ComputingThreads({ program });
+  after(() => threads.close());
+  const input = textInput();
+  assert.deepEqual(await threads.run('app', chunks, 'rankText', input), tasks.rankText(input));
+  assert.equal(started[0], 2);
+});
+
+test('an error in a thread fails its search alone', async () => {
+  const threads = new ComputingThreads();
+  after(() => threads.close());
+  const input = textInput();
+  await assert.rejects(
+    threads.run('app', chunks, 'rankText', { ...input, terms: [{}] } as never),
+    /failed in its thread/,
+  );
+  assert.deepEqual(await threads.run('app', chunks, 'rankText', input), tasks.rankText(input));
+});
+
+test('searches of many apps at once have the results that each has alone', async () => {
+  const threads = new ComputingThreads();
+  after(() => threads.close());
+  const input = textInput();
+  const expected = tasks.rankText(input);
+  const all = await Promise.all(
+    Array.from({ length: 40 }, (_search, i) => threads.run(`app ${i % 5}`, chunks, 'rankText', input)),
+  );
+  for (const one of all) assert.deepEqual(one, expected);
+});
