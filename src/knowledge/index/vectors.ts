@@ -125,14 +125,13 @@ async function loadTable(
     const known = cached && cached.count <= source.storedChunks * 2 + staleCodesMax ? cached : undefined;
     if (known && known.version >= source.vectorVersion) return known;
     let table = known ?? emptyTable();
-    for await (const runs of readCodes(tx, appId, source.sourceId, model, table.version))
-      for (const run of runs) {
-        if (table.count + run.chunkCount > table.ordinals.length)
-          table = grown(table, Math.max(run.chunkCount, source.storedChunks - table.count), codeBytes);
-        table.codes.bytes.set(run.content, table.count * codeBytes);
-        for (let i = 0; i < run.chunkCount; i++) table.ordinals[table.count + i] = run.firstOrdinal + i;
-        table = { ...table, count: table.count + run.chunkCount };
-      }
+    await readCodes(tx, appId, source.sourceId, { model, version: table.version }, (run) => {
+      if (table.count + run.chunkCount > table.ordinals.length)
+        table = grown(table, Math.max(run.chunkCount, source.storedChunks - table.count), codeBytes);
+      table.codes.bytes.set(run.content, table.count * codeBytes);
+      for (let i = 0; i < run.chunkCount; i++) table.ordinals[table.count + i] = run.firstOrdinal + i;
+      table = { ...table, count: table.count + run.chunkCount };
+    });
     table = { ...table, version: source.vectorVersion };
     cache.set(key, table, table.codes.bytes, table.ordinals);
     return table;
