@@ -89,8 +89,7 @@ export async function copyDeveloper(db: Db, id: string, name: string): Promise<v
 }
 
 export async function hasApps(db: Db): Promise<boolean> {
-  const rows = await db`select from apps limit 1`;
-  return rows.length > 0;
+  return db`select from apps limit 1`.any();
 }
 
 export async function insertCell(db: Db, name: string): Promise<boolean> {

@@ -406,8 +406,8 @@ export function readVariable(name: string, env: Record<string, string | undefine
 }
 
 /** Whether the environment names the data directory, whatever directory a command runs in. */
-export function choosesDataDir(env: Record<string, string | undefined> = process.env): boolean {
-  return isAbsolute(env[settings.dataDir.variable]?.trim() ?? '');
+export function choosesDataDir(): boolean {
+  return isAbsolute(process.env[settings.dataDir.variable]?.trim() ?? '');
 }
 
 /** Every setting's variable. */

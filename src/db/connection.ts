@@ -86,14 +86,14 @@ export class Connection {
   }
 
   /** Runs a statement. Throws DatabaseError if PostgreSQL refuses it, ConnectionError if the session is lost. */
-  execute({ text, values, types, strings, once, onSent }: Compiled): Promise<Result<Row[]>> {
+  execute({ text, values, types, strings, once, onSent, onCopied }: Compiled): Promise<Result<Row[]>> {
     const serialized = values.map(serialize);
     // Otherwise, a statement that is repeated after it has run would write nothing in place of its bytes.
     if (serialized.some((value) => Buffer.isBuffer(value) && isFreed(value)))
       throw new Error('A value of the statement was freed.');
     return new Promise((resolve, reject) => {
       const prepared = this.#prepare && !once ? this.#findPrepared(text) : undefined;
-      const query = new Execution({ text, values: serialized, types, prepared }, (error, rows) => {
+      const query = new Execution({ text, values: serialized, types, prepared, onCopied }, (error, rows) => {
         this.#running -= 1;
         if (rows !== undefined) {
           for (const value of serialized) if (Buffer.isBuffer(value)) freeSingleUse(value);
@@ -206,6 +206,7 @@ type ExecutionConfig = {
   values: readonly (string | Buffer | null)[];
   types: readonly number[];
   prepared: Prepared | undefined;
+  onCopied: Compiled['onCopied'];
 };
 
 const DriverQuery = pg.Query as unknown as new (config: object) => { name: string | undefined };
@@ -303,5 +304,12 @@ class Execution extends DriverQuery {
     wire.sendCopyFail('COPY is not supported.');
   }
 
-  handleCopyData(): void {}
+  handleCopyData({ chunk }: { chunk: Buffer }): void {
+    if (this.#failure !== undefined) return;
+    try {
+      this.#config.onCopied?.(chunk);
+    } catch (error) {
+      this.#failure = { error };
+    }
+  }
 }

@@ -10,6 +10,7 @@ import { execute, runTransaction } from './transaction.ts';
 import type { Database, Session, Transaction, TransactionMode } from './types.ts';
 import { isRead, type OpenTransaction, Unit } from './unit.ts';
 
+export type { CopiedRow } from './copy-out.ts';
 export {
   brokenReference,
   isDatabaseError,

@@ -20,6 +20,8 @@ export type Compiled = {
   once?: boolean;
   /** Called when the statement has been sent, before anything else can be. */
   onSent?: () => void;
+  /** Takes the messages of a COPY that sends rows. */
+  onCopied?: (message: Buffer) => void;
 };
 type Runner = (compiled: Compiled) => Promise<Result<Row[]>>;
 

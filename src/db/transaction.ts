@@ -1,5 +1,6 @@
 import { currentTraceparent, isTracing } from '../tracing/trace.ts';
 import type { Connection } from './connection.ts';
+import { type CopiedRow, copyOutOf, createRowReader } from './copy-out.ts';
 import { DatabaseError } from './errors.ts';
 import { isForEveryApp } from './fences.ts';
 import { isStalePlan, type Try } from './retry.ts';
@@ -151,6 +152,9 @@ export class Scope {
         this.executeLast(compile(statement)) as unknown as Promise<Rows>,
       cursor: <Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number) =>
         this.#readBatches(statement, size),
+      copyOut: async (statement: Statement, take: (row: CopiedRow) => void) => {
+        await this.execute({ ...copyOutOf(compile(statement)), onCopied: createRowReader(take) });
+      },
     });
   }
 

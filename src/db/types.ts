@@ -1,3 +1,4 @@
+import type { CopiedRow } from './copy-out.ts';
 import type { Sql, Statement } from './sql.ts';
 
 /** What a store needs: the pool, a connection or a transaction. */
@@ -17,6 +18,11 @@ export type Db = Sql & {
 export type Transaction = Db & {
   /** Reads the rows of a statement in batches of `size`, without holding all of them in memory. */
   cursor<Rows extends readonly unknown[]>(statement: Statement<Rows>, size: number): AsyncGenerator<Rows>;
+  /**
+   * Passes each row of a statement to `take`, with its columns in PostgreSQL's binary format: bytes arrive in a fifth of
+   * the time that other statements take, which send them as text. The values must be text or numbers.
+   */
+  copyOut(statement: Statement, take: (row: CopiedRow) => void): Promise<void>;
 };
 /** One session: statements run in the order in which they are awaited. */
 export type Session = Db & {

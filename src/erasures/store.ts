@@ -128,10 +128,9 @@ export async function isSubject(db: Db, scope: Scope, kind: SubjectKind, id: str
   const rows = await db`select t.id from ${db(tables[kind])} t where ${inScope(db, scope, 't')} and t.id = ${id}`;
   if (rows.length > 0 || kind !== 'document') return rows.length > 0;
   // A deleted document has versions that are kept.
-  const kept = await db`
+  return db`
     select from knowledge_versions v join knowledge_sources s on s.app_id = v.app_id and s.id = v.source_id
-    where ${inScope(db, scope, 's')} and v.document_id = ${id} limit 1`;
-  return kept.length > 0;
+    where ${inScope(db, scope, 's')} and v.document_id = ${id} limit 1`.any();
 }
 
 /**

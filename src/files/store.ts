@@ -211,8 +211,7 @@ type FileChange = {
 
 /** Locks the file's row, so that changes to its grants are serialized. */
 export async function lockFile(db: Db, appId: string, id: string): Promise<boolean> {
-  const locked = await db`select 1 from files where app_id = ${appId} and id = ${id} for update`;
-  return locked.length > 0;
+  return db`select 1 from files where app_id = ${appId} and id = ${id} for update`.any();
 }
 
 /** Changes the members that are not undefined. False when there is no such file. */
@@ -385,8 +384,7 @@ export async function isBlobReferenced(
   db: Db,
   { appId, blobKey }: { appId: string; blobKey: string },
 ): Promise<boolean> {
-  const rows = await db`select 1 from files where app_id = ${appId} and blob_key = ${blobKey}`;
-  return rows.length > 0;
+  return db`select 1 from files where app_id = ${appId} and blob_key = ${blobKey}`.any();
 }
 
 /** The blobs among these that no file refers to and that are neither being written nor due for deletion. */
@@ -404,10 +402,9 @@ export async function findUnreferencedBlobs(db: Db, blobKeys: readonly string[])
 /** Whether the remains of a write may belong to an unfinished upload, here or in another database with the same store. */
 export async function isBlobUploading(db: Db, blobKey: string): Promise<boolean> {
   const appId = appOfBlob(blobKey);
-  const rows = await db`
+  return db`
     select 1 from (values (${appId}::uuid)) k (app_id) where not (${isOwnBlob(db)})
-      or exists (select from uploads u where u.app_id = ${appId} and u.blob_key = ${blobKey} and u.finished_at is null)`;
-  return rows.length > 0;
+      or exists (select from uploads u where u.app_id = ${appId} and u.blob_key = ${blobKey} and u.finished_at is null)`.any();
 }
 
 /** SQL: this database decides about the blob, because it is of no app or of one in use here. */

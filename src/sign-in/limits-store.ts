@@ -60,10 +60,9 @@ export async function deleteOldFailures(db: Db, before: Date): Promise<void> {
 }
 
 export async function isKnownAddress(db: Db, mailbox: Scope & { email: string }, address: string): Promise<boolean> {
-  const [row] = await db`select from sign_in_addresses a join users u on u.app_id = a.app_id and u.id = a.user_id
+  return db`select from sign_in_addresses a join users u on u.app_id = a.app_id and u.id = a.user_id
     where u.app_id = ${mailbox.appId} and u.sandbox_id = ${mailbox.sandboxId}
-      and ${hasEmail(db, mailbox.email)} and a.address = ${address}`;
-  return row !== undefined;
+      and ${hasEmail(db, mailbox.email)} and a.address = ${address}`.any();
 }
 
 const addressesPerUserMax = 100;

@@ -64,9 +64,8 @@ export function keyIsValid(db: Db, appColumn: string, keyColumn: string, now: Da
 
 /** Whether the session is active: its family of refresh tokens is not revoked. */
 export async function isSessionOpen(db: Db, appId: string, sessionId: string): Promise<boolean> {
-  const [row] = await db`select from refresh_tokens
-    where app_id = ${appId} and family_id = ${sessionId} and revoked_at is null limit 1`;
-  return row !== undefined;
+  return db`select from refresh_tokens
+    where app_id = ${appId} and family_id = ${sessionId} and revoked_at is null limit 1`.any();
 }
 
 /**

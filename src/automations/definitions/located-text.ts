@@ -4,7 +4,7 @@ import { findYamlExcess, readYamlValue } from './yaml-value.ts';
 /** A position in a text. Lines and columns count from 1. */
 export type Position = { line: number; column: number };
 
-/** The value of a YAML or JSON text, and where each part of it stands. */
+/** The value of a YAML or JSON text, and the position of each of its parts. */
 type LocatedText = {
   value: unknown;
   /** The position of the value at a path, or of the nearest existing value around it. */

@@ -172,10 +172,9 @@ export function listDefinitions(
 
 /** True when the caller may see it: through its owner, or because it has no owner. */
 export async function canSeeAutomation(db: Db, caller: Caller, id: string): Promise<boolean> {
-  const [row] = await db`
+  return db`
     select 1 from automations a where a.id = ${id} and ${inScope(db, caller, 'a')} and (${ownedVisible(db, caller, 'a')}
-      or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`;
-  return row !== undefined;
+      or num_nonnulls(a.org_id, a.team_id, a.user_id) = 0)`.any();
 }
 
 export type AutomationFilter = {

@@ -34,10 +34,9 @@ export async function findEvent(db: Db, key: EventKey): Promise<EventRow | undef
 
 /** Marks the event as dispatched. Returns false if another process has already done so. */
 export async function markDispatched(tx: Db, event: EventRow, now: Date): Promise<boolean> {
-  const [taken] = await tx`
+  return tx`
     update events set dispatched_at = ${now}
-    where app_id = ${event.appId} and id = ${event.id} and dispatched_at is null returning 1`;
-  return taken !== undefined;
+    where app_id = ${event.appId} and id = ${event.id} and dispatched_at is null returning 1`.any();
 }
 
 /**

@@ -72,7 +72,7 @@ export async function create(
   return 0;
 }
 
-/** Adds to a refusal of members which options set them. */
+/** Adds the options that set them to an error about members. */
 function namesOptions(error: unknown, owners: readonly Owner[]): unknown {
   if (!(error instanceof ApiError)) return error;
   const refused = owners.filter((owner) => error.fields.some(({ field }) => field === owner));

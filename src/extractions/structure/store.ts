@@ -70,10 +70,9 @@ export async function findRunningStructure(db: Db, { appId, id }: ExtractionKey)
 }
 
 export async function isRunning(db: Db, { appId, id }: ExtractionKey): Promise<boolean> {
-  const rows = await db`
+  return db`
     select 1 from extractions e where e.app_id = ${appId} and e.id = ${id} and e.state = 'running'
-      and ${sandboxIsThere(db, 'e.app_id', 'e.sandbox_id')}`;
-  return rows.length > 0;
+      and ${sandboxIsThere(db, 'e.app_id', 'e.sandbox_id')}`.any();
 }
 
 /** The next outputs that wait for their data, in order. */

@@ -56,7 +56,7 @@ export class ComputingThreads {
     name: Name,
     input: Parameters<Tasks[Name]>[0],
   ): Promise<ReturnType<Tasks[Name]>> {
-    if (size < this.#sizeMin) return tasks[name](input as never) as ReturnType<Tasks[Name]>;
+    if (!this.isLarge(size)) return tasks[name](input as never) as ReturnType<Tasks[Name]>;
     return this.#slots.run(lane, async () => {
       for (let tries = 1; ; tries++)
         try {
@@ -65,6 +65,15 @@ export class ComputingThreads {
           if (!(error instanceof ThreadEnded) || this.#closed || tries === triesMax) throw error;
         }
     });
+  }
+
+  isLarge(size: number): boolean {
+    return size >= this.#sizeMin;
+  }
+
+  /** Starts a thread for work of this size, if there is none, while the data that it needs is being read. */
+  prepare(size: number): void {
+    if (this.isLarge(size) && this.#threads.length === 0 && !this.#closed) this.#rest(this.#start());
   }
 
   async close(): Promise<void> {
@@ -85,9 +94,12 @@ export class ComputingThreads {
       return reply.result;
     } finally {
       thread.task = undefined;
-      if (this.#threads.includes(thread))
-        thread.timer = setTimeout(() => this.#drop(thread, new ThreadEnded('was idle')), idleMs).unref();
+      if (this.#threads.includes(thread)) this.#rest(thread);
     }
+  }
+
+  #rest(thread: Thread): void {
+    thread.timer = setTimeout(() => this.#drop(thread, new ThreadEnded('was idle')), idleMs).unref();
   }
 
   #start(): Thread {

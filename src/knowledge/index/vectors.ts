@@ -7,7 +7,7 @@ import { withRoomFor } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import { liveBit, type Ranked } from '../search/rank.ts';
 import { placeOfRow, type SearchedChunks } from '../search/scope.ts';
-import { listVectorsAt, readCodes } from '../search/store.ts';
+import { copyVectorsAt, listVectorsAt, readCodes } from '../search/store.ts';
 import { type Cache, copyBytes, inTurn } from './cache.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored. Append-only. */
@@ -47,7 +47,8 @@ export async function rankByVector(
   const { rows } = scope;
   const near = await threads.run(appId, rows.length, 'findNear', { tables, rows, query, count });
   const wanted = Array.from(near, (row) => ({ row, ...placeOfRow(scope, row) }));
-  const vectors = await loadVectors(tx, appId, embedder.model, scope, wanted, cache.vectors);
+  const read = threads.isLarge(rows.length) ? copyVectorsAt : listVectorsAt;
+  const vectors = await loadVectors(tx, appId, embedder.model, scope, wanted, { cache: cache.vectors, read });
   return vectors
     .map(({ row, content }) => ({ row, score: packedCosine(query, content) }))
     .filter(({ score }) => score >= minSimilarity)
@@ -70,7 +71,7 @@ async function loadVectors(
   model: string,
   scope: SearchedChunks,
   places: readonly VectorPlace[],
-  cache: Cache<Buffer>,
+  { cache, read }: { cache: Cache<Buffer>; read: typeof copyVectorsAt },
 ): Promise<{ row: number; content: Buffer }[]> {
   const keyOf = (place: { sourceId: string; ordinal: number }) => `${place.sourceId}/${place.ordinal}/${model}`;
   const found: { row: number; content: Buffer }[] = [];
@@ -85,7 +86,7 @@ async function loadVectors(
     const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
     return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
   });
-  for (const row of await listVectorsAt(tx, appId, model, wanted)) {
+  for (const row of await read(tx, appId, model, wanted)) {
     const key = keyOf(row);
     const place = missing.get(key);
     if (place) found.push({ row: place.row, content: row.content });
@@ -125,14 +126,13 @@ async function loadTable(
     const known = cached && cached.count <= source.storedChunks * 2 + staleCodesMax ? cached : undefined;
     if (known && known.version >= source.vectorVersion) return known;
     let table = known ?? emptyTable();
-    for await (const runs of readCodes(tx, appId, source.sourceId, model, table.version))
-      for (const run of runs) {
-        if (table.count + run.chunkCount > table.ordinals.length)
-          table = grown(table, Math.max(run.chunkCount, source.storedChunks - table.count), codeBytes);
-        table.codes.bytes.set(run.content, table.count * codeBytes);
-        for (let i = 0; i < run.chunkCount; i++) table.ordinals[table.count + i] = run.firstOrdinal + i;
-        table = { ...table, count: table.count + run.chunkCount };
-      }
+    await readCodes(tx, appId, source.sourceId, { model, version: table.version }, (run) => {
+      if (table.count + run.chunkCount > table.ordinals.length)
+        table = grown(table, Math.max(run.chunkCount, source.storedChunks - table.count), codeBytes);
+      table.codes.bytes.set(run.content, table.count * codeBytes);
+      for (let i = 0; i < run.chunkCount; i++) table.ordinals[table.count + i] = run.firstOrdinal + i;
+      table = { ...table, count: table.count + run.chunkCount };
+    });
     table = { ...table, version: source.vectorVersion };
     cache.set(key, table, table.codes.bytes, table.ordinals);
     return table;

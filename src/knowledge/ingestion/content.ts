@@ -8,7 +8,7 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { fieldId, unknownReference } from '../../tenancy/references.ts';
 import type { contentSchema } from '../schema.ts';
 import { documentBytesMax } from './prepare.ts';
-import type { NewItem } from './store.ts';
+import type { ItemContent, NewItem } from './store.ts';
 
 const textType = /^text\/(?:plain|markdown|x-markdown)\s*(?:;|$)/i;
 const textName = /\.(?:md|markdown|txt|text)$/i;
@@ -45,8 +45,7 @@ async function concatenate(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(all);
 }
 
-export const emptyItem: NewItem = {
-  documentId: null,
+export const emptyContent: ItemContent = {
   fileId: null,
   content: null,
   isText: false,
@@ -54,5 +53,6 @@ export const emptyItem: NewItem = {
   filename: null,
   title: null,
   metadata: null,
-  dedupe: false,
 };
+
+export const emptyItem: NewItem = { ...emptyContent, documentId: null, dedupe: false };

@@ -40,12 +40,8 @@ export type IngestionRow = {
 /** An ingestion with the owner columns of its source, which responses contain. */
 export type IngestionView = IngestionRow & Owned;
 
-export type ItemRow = {
-  appId: string;
-  ingestionId: string;
-  ordinal: number;
-  state: 'pending' | 'done' | 'failed';
-  documentId: string | null;
+/** What an item of an ingestion or of a sync says about its document. */
+export type ItemContent = {
   fileId: string | null;
   content: Buffer | null;
   isText: boolean;
@@ -53,6 +49,14 @@ export type ItemRow = {
   filename: string | null;
   title: string | null;
   metadata: Record<string, unknown> | null;
+};
+
+export type ItemRow = ItemContent & {
+  appId: string;
+  ingestionId: string;
+  ordinal: number;
+  state: 'pending' | 'done' | 'failed';
+  documentId: string | null;
   dedupe: boolean;
   /** With `hasAcl`, the list of grants of the document, or null for every reader. */
   aclId: string | null;
@@ -62,11 +66,7 @@ export type ItemRow = {
   result: Record<string, unknown> | null;
 };
 
-export type NewItem = Pick<
-  ItemRow,
-  'documentId' | 'fileId' | 'content' | 'isText' | 'contentType' | 'filename' | 'title' | 'metadata' | 'dedupe'
-> &
-  Partial<Pick<ItemRow, 'aclId' | 'hasAcl'>>;
+export type NewItem = ItemContent & Pick<ItemRow, 'documentId' | 'dedupe'> & Partial<Pick<ItemRow, 'aclId' | 'hasAcl'>>;
 
 /** Inserts the ingestion. Returns undefined if another one of the source is active and this one must not queue. */
 export async function insertIngestion(

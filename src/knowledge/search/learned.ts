@@ -1,7 +1,7 @@
 import { unpackWord } from '../../content/learn/codes.ts';
 import type { Transaction } from '../../db/database.ts';
 import { shareBytes, withRoomFor } from '../computing/shared.ts';
-import { type ComparedSource, type ModelCodes, signedBytes } from '../computing/similarity.ts';
+import { type CodeRun, type ComparedSource, type ModelCodes, signedBytes } from '../computing/similarity.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import { type Cache, inTurn } from '../index/cache.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
@@ -138,17 +138,33 @@ async function loadCodes(
     if (capacityOf(codes) < source.nextOrdinal) codes = grown(codes, source.nextOrdinal);
     // Codes are only added, so another search may read the same arrays meanwhile.
     const { codeVersion } = codes;
-    for await (const read of readModelCodes(tx, appId, source, codeVersion)) {
-      const runs = read.map((run) => ({ ...run, content: shareBytes(run.content) }));
-      const size = runs.reduce((sum, { content }) => sum + content.length, 0);
-      await threads.run(appId, size, 'addCodes', { codes, runs });
-    }
+    let runs: CodeRun[] = [];
+    let size = 0;
+    const adding: Promise<void>[] = [];
+    const add = () => {
+      const added = threads.run(appId, size, 'addCodes', { codes, runs });
+      // Reported below.
+      added.catch(() => {});
+      adding.push(added);
+      runs = [];
+      size = 0;
+    };
+    await readModelCodes(tx, appId, source, codeVersion, (run) => {
+      runs.push({ ...run, content: shareBytes(run.content) });
+      size += run.content.length;
+      // Threads add what has arrived while the rest is on its way.
+      if (size >= addedBytes) add();
+    });
+    add();
+    await Promise.all(adding);
     codes.codeVersion = Math.max(codes.codeVersion, source.codeVersion);
     cache.set(key, codes, codes.directions.bytes, codes.inverses, codes.strengths);
     return codes;
   });
 }
 
+/** Codes are added in parts of about this size. */
+const addedBytes = 4 * 1024 * 1024;
 /** Codes may begin this far before the first live chunk, plus the number of live ones. */
 const staleCodesMax = 10_000;
 

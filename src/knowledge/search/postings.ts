@@ -1,10 +1,10 @@
 import { findInBundle } from '../../content/postings.ts';
-import type { Db } from '../../db/database.ts';
+import type { Db, Transaction } from '../../db/database.ts';
 import { type PackedColumns, packPostings } from '../computing/columns.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import { type Cache, copyBytes } from '../index/cache.ts';
 import type { SearchedChunks } from './scope.ts';
-import { listBundles, listPostings } from './store.ts';
+import { copyPostings, listBundles, listPostings } from './store.ts';
 
 /** A cached value: unpacked postings (null: the segment lacks the term) or a bundle. */
 export type IndexCache = Cache<PackedColumns[] | Buffer | null>;
@@ -14,7 +14,13 @@ export type LoadedPostings = Map<string, PackedColumns[] | null>;
 export type Bundles = Map<string, Buffer>;
 
 /** Returns a function that loads the postings of terms, with one query for those that are not cached. */
-export function createPostingsLoader(db: Db, appId: string, cache: IndexCache, threads: ComputingThreads) {
+export function createPostingsLoader(
+  tx: Transaction,
+  appId: string,
+  { rows: { length: scopeSize } }: SearchedChunks,
+  cache: IndexCache,
+  threads: ComputingThreads,
+) {
   /** Segments are numbered by each database, and a process may serve apps of several. */
   const cacheKey = (key: string) => `${appId}/${key}`;
 
@@ -27,7 +33,8 @@ export function createPostingsLoader(db: Db, appId: string, cache: IndexCache, t
       if (known === undefined || Buffer.isBuffer(known)) missing.push(one);
       else found.set(key, known);
     }
-    const rows = await listPostings(db, appId, missing, false);
+    const read = threads.isLarge(scopeSize) ? copyPostings : listPostings;
+    const rows = await read(tx, appId, missing);
     const size = rows.reduce((sum, { postings }) => sum + postings.length, 0);
     // Rows are views of the buffers of the connection, which are not sent whole.
     const packed = rows.map(({ postings }) => new Uint8Array(postings));

@@ -1,5 +1,5 @@
 import { findInBundle, readPositions } from '../../content/postings.ts';
-import type { Db } from '../../db/database.ts';
+import type { Transaction } from '../../db/database.ts';
 import { joinColumns } from '../computing/columns.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import {
@@ -19,20 +19,20 @@ export type IndexReader = Awaited<ReturnType<typeof openReader>>;
 
 /** Reads postings of the scope's sources, through the cache. */
 export async function openReader(
-  db: Db,
+  tx: Transaction,
   appId: string,
   scope: SearchedChunks,
   cache: IndexCache,
   threads: ComputingThreads,
 ) {
   const languages = languagesOf(scope);
-  const bundles = await loadBundles(db, appId, scope, cache);
-  const load = createPostingsLoader(db, appId, cache, threads);
+  const bundles = await loadBundles(tx, appId, scope, cache);
+  const load = createPostingsLoader(tx, appId, scope, cache, threads);
 
   return {
     scope,
     languages,
-    termsByPrefix: createPrefixes({ db, appId, scope, bundles, load }),
+    termsByPrefix: createPrefixes({ db: tx, appId, scope, bundles, load }),
 
     /** The postings of each query item in every source. */
     async columns(wanted: readonly Pick<WantedTerm, 'byLanguage'>[]) {
@@ -67,7 +67,7 @@ export async function openReader(
         const list = found.get(term);
         if (list) readPositions(postings, positions, (ordinal, at) => list.set(ordinal, at));
       };
-      for (const row of await listPostings(db, appId, wanted, true))
+      for (const row of await listPostings(tx, appId, wanted, true))
         take(row.term, row.postings, row.positions ?? Buffer.alloc(0));
       for (const first of source.bundles)
         for (const word of words) {

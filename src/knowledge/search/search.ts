@@ -63,6 +63,7 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
     // One snapshot: every step sees the same version of a document.
     return db.begin('isolation level repeatable read read only', async (tx) => {
       const scope = await openScope(tx, request, restricted);
+      threads.prepare(scope.rows.length);
       const used = new Set(scope.sources.map(({ servingName }) => servingName));
       const missing = mode === 'fulltext' ? [] : [...used].filter((name) => !queries.has(name));
       if (mayWait && missing.length > 0) return missing;

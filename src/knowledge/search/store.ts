@@ -1,6 +1,7 @@
 import type { StemLanguage } from '../../content/terms.ts';
-import { type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
+import { type CopiedRow, type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
 import { fewPrincipalsOf, groupsOf } from '../../tenancy/document-readers.ts';
+import { copyBytes } from '../index/cache.ts';
 
 export type Fragment = Statement;
 
@@ -114,7 +115,7 @@ export async function listPostings(
   db: Db,
   appId: string,
   wanted: { segment: number; term: string }[],
-  withPositions: boolean,
+  withPositions = false,
 ): Promise<PostingRow[]> {
   if (wanted.length === 0) return [];
   return db<PostingRow[]>`
@@ -122,6 +123,33 @@ export async function listPostings(
     from unnest(${wanted.map((one) => one.segment)}::bigint[], ${wanted.map((one) => one.term)}::text[])
       w (segment, term)
     join knowledge_postings p on p.app_id = ${appId} and p.segment = w.segment and p.term = w.term`;
+}
+
+/**
+ * Postings without positions for each pair of segment and term, unordered, as a copy of bytes. It is planned each time,
+ * and so only faster for many megabytes.
+ */
+export async function copyPostings(
+  tx: Transaction,
+  appId: string,
+  wanted: { segment: number; term: string }[],
+): Promise<{ segment: number; term: string; postings: Uint8Array }[]> {
+  if (wanted.length === 0) return [];
+  const found: { segment: number; term: string; postings: Uint8Array }[] = [];
+  const rows = tx`
+    select p.segment, p.term, p.postings
+    from unnest(${wanted.map((one) => one.segment)}::bigint[], ${wanted.map((one) => one.term)}::text[])
+      w (segment, term)
+    join knowledge_postings p on p.app_id = ${appId} and p.segment = w.segment and p.term = w.term`;
+  await tx.copyOut(rows, ([segment, term, postings]) => {
+    if (segment === undefined || term === undefined || postings === undefined) throw new Error('A row lacks a column.');
+    found.push({
+      segment: Number(segment.readBigInt64BE(0)),
+      term: term.toString(),
+      postings: new Uint8Array(postings),
+    });
+  });
+  return found;
 }
 
 export async function listBundles(
@@ -162,13 +190,24 @@ export async function listTermsByPrefix(
 
 type CodeRun = { firstOrdinal: number; chunkCount: number; content: Buffer };
 
-/** Sign codes stored after `version`, in batches, oldest first. */
-export function readCodes(tx: Transaction, appId: string, sourceId: string, model: string, version: number) {
-  const codes = tx<CodeRun[]>`
+/** Passes the sign codes stored after `version` to `take`, oldest first. The content is valid until the next ones. */
+export function readCodes(
+  tx: Transaction,
+  appId: string,
+  sourceId: string,
+  { model, version }: { model: string; version: number },
+  take: (run: CodeRun) => void,
+): Promise<void> {
+  const codes = tx`
     select first_ordinal, chunk_count, content from knowledge_codes
     where app_id = ${appId} and source_id = ${sourceId} and model = ${model} and version > ${version}
     order by version, first_ordinal`;
-  return tx.cursor(codes, 1_000);
+  return tx.copyOut(codes, (row) => take(codeRunOf(row)));
+}
+
+function codeRunOf([first, count, content]: CopiedRow): CodeRun {
+  if (first === undefined || count === undefined || content === undefined) throw new Error('A row lacks a column.');
+  return { firstOrdinal: first.readInt32BE(0), chunkCount: count.readInt32BE(0), content };
 }
 
 /** The 16-bit vectors at these ordinals, unordered. */
@@ -186,17 +225,40 @@ export async function listVectorsAt(
       and v.model = ${model}`;
 }
 
-/** Codes of a model's version stored after `codeVersion`, in batches. */
+/** The same as a copy of bytes. It is planned each time, and so only faster for many vectors. */
+export async function copyVectorsAt(
+  tx: Transaction,
+  appId: string,
+  model: string,
+  places: { sourceId: string; ordinal: number }[],
+) {
+  const found: { sourceId: string; ordinal: number; content: Buffer }[] = [];
+  const rows = tx`
+    select v.source_id::text, v.ordinal, v.content
+    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
+      w (source_id, ordinal)
+    join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.ordinal = w.ordinal
+      and v.model = ${model}`;
+  await tx.copyOut(rows, ([sourceId, ordinal, content]) => {
+    if (sourceId === undefined || ordinal === undefined || content === undefined)
+      throw new Error('A row lacks a column.');
+    found.push({ sourceId: sourceId.toString(), ordinal: ordinal.readInt32BE(0), content: copyBytes(content) });
+  });
+  return found;
+}
+
+/** Passes the codes of a model's version stored after `codeVersion` to `take`. */
 export function readModelCodes(
   tx: Transaction,
   appId: string,
   { sourceId, modelVersion }: { sourceId: string; modelVersion: number },
   codeVersion: number,
-) {
-  const codes = tx<CodeRun[]>`
+  take: (run: CodeRun) => void,
+): Promise<void> {
+  const codes = tx`
     select first_ordinal, chunk_count, content from knowledge_model_codes
     where app_id = ${appId} and source_id = ${sourceId} and version = ${modelVersion} and code_version > ${codeVersion}`;
-  return tx.cursor(codes, 32);
+  return tx.copyOut(codes, (row) => take(codeRunOf(row)));
 }
 
 /** The words of models, for each triple in order. */

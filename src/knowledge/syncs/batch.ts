@@ -4,7 +4,7 @@ import type { Db, Transaction } from '../../db/database.ts';
 import { canonicalJson } from '../../lib/canonical-json.ts';
 import { AppError, invalidField } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
-import { readContent, requireDocumentFile } from '../ingestion/content.ts';
+import { emptyContent, readContent, requireDocumentFile } from '../ingestion/content.ts';
 import type { syncBatchSchema } from './schema.ts';
 import { expiryOf, queueItems, requireActive, requireFence, type Step } from './state.ts';
 import * as store from './store.ts';
@@ -85,7 +85,7 @@ async function readItems(db: Db, caller: Caller, { upserts = [], deletes = [] }:
   const items: store.NewSyncItem[] = [];
   for (const [i, each] of upserts.entries()) items.push(await readUpsert(db, caller, each, `upserts.${i}.`));
   for (const { external_id: externalId, order = null } of deletes)
-    items.push({ ...emptyItem, externalId, externalOrder: order, isDeletion: true });
+    items.push({ ...emptyContent, externalId, externalOrder: order, isDeletion: true, sourceUrl: null });
   return items;
 }
 
@@ -98,8 +98,9 @@ async function readUpsert(
   if ((input.content === undefined) === (input.file === undefined))
     throw invalidField(`${at}content`, 'exactly one of content and file is required');
   const item = {
-    ...emptyItem,
+    ...emptyContent,
     externalId: input.external_id,
+    isDeletion: false,
     externalOrder: input.order ?? null,
     title: input.title ?? null,
     metadata: input.metadata ?? {},
@@ -108,20 +109,6 @@ async function readUpsert(
   if (input.content) return { ...item, ...(await readContent(input.content, `${at}content.data`, caller.appId)) };
   return { ...item, fileId: await requireDocumentFile(db, caller, input.file ?? '', `${at}file`) };
 }
-
-const emptyItem: store.NewSyncItem = {
-  externalId: '',
-  externalOrder: null,
-  isDeletion: false,
-  fileId: null,
-  content: null,
-  isText: false,
-  contentType: null,
-  filename: null,
-  title: null,
-  metadata: null,
-  sourceUrl: null,
-};
 
 /** The digest of what a batch says. The fence is not part of it: a resumed connector may repeat a batch. */
 function digestOf({ cursor }: Body, items: store.NewSyncItem[]): Buffer {

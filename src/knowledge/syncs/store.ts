@@ -4,6 +4,7 @@ import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
 import { sourceWhollyVisible } from '../../tenancy/document-readers.ts';
 import type { SourceKey } from '../index/store.ts';
+import type { ItemContent } from '../ingestion/store.ts';
 import { jsonOrNull, sourceVisible } from '../sources/store.ts';
 
 export type SyncStats = {
@@ -39,7 +40,7 @@ export type SyncRow = {
 /** A sync with the number of its items that are not in the index yet. */
 export type SyncView = SyncRow & { pending: number };
 
-export type SyncItem = {
+export type SyncItem = ItemContent & {
   appId: string;
   sourceId: string;
   position: number;
@@ -47,13 +48,6 @@ export type SyncItem = {
   externalId: string;
   externalOrder: number | null;
   isDeletion: boolean;
-  fileId: string | null;
-  content: Buffer | null;
-  isText: boolean;
-  contentType: string | null;
-  filename: string | null;
-  title: string | null;
-  metadata: Record<string, unknown> | null;
   sourceUrl: string | null;
   /** The bytes of its content; null for a file. */
   size: number | null;

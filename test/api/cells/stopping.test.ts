@@ -27,7 +27,7 @@ test('a stopping server handles requests whose cell it is still looking up', asy
   });
   await locked.promise;
   const requests = apps.map(({ secret }) => stopping.api('GET', '/api/v1/users', { key: secret }));
-  await until(async () => (await looked()).length > 0);
+  await until(async () => (await looked()).length === apps.length);
   const closed = stopping.close();
   release();
   for (const request of requests) {

@@ -328,6 +328,37 @@ test('a cursor returns all rows in batches', async () => {
   assert.deepEqual(sizes, [3, 3, 1, 1]);
 });
 
+test('a copied row has its values as bytes, and values of the statement are quoted', async () => {
+  const text = "it's a \\ $1 and ' or true --";
+  const copied = await db.begin(async (tx) => {
+    const found: string[] = [];
+    const rows = tx`
+      select n, null as nothing, decode(repeat('00ff', n * 40000), 'hex') as bytes, ${text}::text as text
+      from generate_series(1, ${3}) n where ${text}::text <> ${'other'} order by n`;
+    await tx.copyOut(rows, ([n, nothing, bytes, text]) =>
+      found.push(`${n?.readInt32BE(0)} ${nothing?.length} ${bytes?.length} ${bytes?.lastIndexOf(255)} ${text}`),
+    );
+    await tx.copyOut(tx`select 1 where false`, () => assert.fail('There is no row.'));
+    const [row] = await tx<{ text: string }[]>`select ${text}::text as text`;
+    return [...found, row?.text];
+  });
+  const expected = [1, 2, 3].map((n) => `${n} 0 ${n * 80_000} ${n * 80_000 - 1} ${text}`);
+  assert.deepEqual(copied, [...expected, text]);
+});
+
+test('an error of what takes copied rows, or of their statement, fails the copy and not the connection', async () => {
+  const fails = (statement: 'rows' | 'nothing') =>
+    db.begin((tx) =>
+      tx.copyOut(statement === 'rows' ? tx`select generate_series(1, 1000)` : tx`select * from nowhere_at_all`, () => {
+        throw new Error('not taken');
+      }),
+    );
+  await assert.rejects(fails('rows'), /not taken/);
+  await assert.rejects(fails('nothing'), /nowhere_at_all/);
+  const [row] = await db<{ n: number }[]>`select 1 as n`;
+  assert.equal(row?.n, 1);
+});
+
 test('an error of the database shows the place of the statement in our code', async () => {
   const error = await db`select * from nowhere_at_all`.then(
     () => assert.fail('it does not exist'),

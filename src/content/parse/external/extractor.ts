@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Slots } from '../../../fairness/slots.ts';
-import type { Resolver } from '../../fetch/resolver.ts';
 import {
   openServiceAgent,
   parseServiceJson,
@@ -67,10 +66,10 @@ const documentsMax = 4;
 const responseBytesMax = 32 * 1024 * 1024;
 
 /** The configured extractor; undefined without one. */
-export function openExtractor(settings: ExtractorSettings, resolve?: Resolver): Extractor | undefined {
+export function openExtractor(settings: ExtractorSettings): Extractor | undefined {
   const { extractorUrl, extractorKind, extractorTypes, extractorKey, extractorSeconds } = settings;
   if (extractorUrl === undefined) return undefined;
-  const agent = openServiceAgent(resolve);
+  const agent = openServiceAgent();
   const slots = new Slots({ slots: 2 * documentsMax, tooMany: () => new Error('Too many documents wait.') });
   const prepare = extractorKind === 'docling' ? doclingRequest : tikaRequest;
   const types = new Set(extractorTypes);

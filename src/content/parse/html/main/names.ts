@@ -41,11 +41,26 @@ function readNames({ attributes }: HtmlElement): Names {
   const known = knownNames.get(attributes);
   if (known !== undefined) return known;
   const named = `${attributes.class ?? ''} ${attributes.id ?? ''}`;
+  const found = knownTexts.get(named) ?? judgeNames(named);
+  knownNames.set(attributes, found);
+  if (named.length <= knownCharactersMax) {
+    if (knownTexts.size >= knownTextsMax) knownTexts.clear();
+    knownTexts.set(named, found);
+  }
+  return found;
+}
+
+/** The elements of a page, and the pages of a site, often have the same names. */
+const knownTexts = new Map<string, Names>();
+const knownTextsMax = 4_096;
+const knownCharactersMax = 200;
+
+function judgeNames(named: string): Names {
   const text = ofPost.test(named) ? named.replaceAll(subjectOfPost, '') : named;
   const names = splitNames(text);
   const heads = names.map(headWord);
   const words = splitWords(text);
-  const found: Names = {
+  return {
     names,
     heads,
     words,
@@ -55,8 +70,6 @@ function readNames({ attributes }: HtmlElement): Names {
       besideArticlePhrase.test(words.join(' ')),
     panel: names.some((name) => panelWord.test(name)),
   };
-  knownNames.set(attributes, found);
-  return found;
 }
 
 /** WordPress names a post after its subjects, too: `category-sponsors`, `tag-comments`. */
