@@ -218,6 +218,8 @@ test('an app whose requests wait for the database delays another app by only a f
   while (arrived < 60) await new Promise((resolve) => setTimeout(resolve, 5));
   const last = one().then(() => ended);
   while (arrived < 61) await new Promise((resolve) => setTimeout(resolve, 5));
+  // It came after them, so all of them wait for a connection by now.
+  assert.equal((await server.api('GET', '/healthz')).status, 200);
   for (const connection of held) connection.release();
   const before = await last;
   await Promise.all(others);

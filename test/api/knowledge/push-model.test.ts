@@ -50,6 +50,8 @@ class Model {
   /** Ingestions that were accepted, with the texts of their items in order. */
   readonly accepted = new Map<string, string[]>();
   readonly removed = new Set<string>();
+  /** Documents that were returned instead of new ones: of an earlier burst, or of another request of the same one. */
+  readonly #reused = new Set<string>();
   readonly #source: string;
   readonly #prefix = randomInt(2 ** 31).toString(36);
   #sent = 0;
@@ -76,6 +78,8 @@ class Model {
     const known = [...this.documents.keys()];
     const before = new Set(this.accepted.keys());
     await Promise.all(operations.map((one, index) => this.#apply(one, known, `${this.#prefix}-${number}-${index}`)));
+    for (const id of this.#reused) assert.ok(this.documents.has(id), 'An unknown document was reused.');
+    this.#reused.clear();
     for (const [id, words] of this.accepted) if (!before.has(id)) await this.#checkIngestion(id, words);
     await this.#checkDocuments();
   }
@@ -116,7 +120,7 @@ class Model {
       assert.equal(ended.status, 'succeeded', JSON.stringify(ended));
       const found = ended.metadata.document ?? '';
       // The text may have changed or gone meanwhile; then it is a new document.
-      if (ended.metadata.document_reused) assert.ok(this.documents.has(found), 'An unknown document was reused.');
+      if (ended.metadata.document_reused) this.#reused.add(found);
       else this.documents.set(found, { texts: new Set([word]), mayBeGone: false });
     } else {
       document.mayBeGone = true;
