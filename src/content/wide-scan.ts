@@ -10,7 +10,7 @@ type Run = (query: number, codes: number, count: number, queryBytes: number, out
 /** Memory of WebAssembly that several threads use. It grows in place: what was there stays where it is. */
 type SharedMemory = { readonly buffer: SharedArrayBuffer; grow(pages: number): number };
 
-/** Codes in memory that a scan can read where they are, or anywhere else, from where it copies them in blocks. */
+/** Codes to scan. Those in a shared memory are read in place; others are copied into one in blocks. */
 export type ScannedBytes = { bytes: Uint8Array; memory?: SharedMemory | undefined };
 
 /** How a scan compares a query with one code: instructions on the variables in `scanLocals`. */

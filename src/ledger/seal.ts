@@ -15,8 +15,8 @@ export type Ledger = RemovalNotes & {
   /** Seals the committed records of this app and sandbox, up to a limit, and returns the head. */
   head(scope: Scope): Promise<store.SegmentRow>;
   /**
-   * Seals one segment of each kind for each ledger that has records, until no ledger has any. Safe in any number of
-   * processes.
+   * Seals the committed records of all ledgers, a segment of each kind at a time, until none is left. Any number of
+   * processes may do so at the same time.
    */
   sealAll(): Promise<void>;
 };

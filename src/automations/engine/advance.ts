@@ -36,7 +36,7 @@ import type { OpenSecrets } from './run-secrets.ts';
 import type { SecretValues } from './secret-values.ts';
 
 const stepsMax = 100_000;
-/** After how long a run that left work to another worker looks again whether that one still does it. */
+/** How long a run that left work to another worker waits before it checks whether that worker still does it. */
 const lookAgainMs = 60_000;
 
 /**
@@ -94,7 +94,7 @@ class Advance {
   readonly #checked = new Set<string>();
   /** Commands whose work another worker does. */
   readonly #doneElsewhere = new Set<string>();
-  /** When to look again whether that work is still being done. */
+  /** When to check whether that work is still being done. */
   #lookAtMs = Number.POSITIVE_INFINITY;
 
   constructor(

@@ -31,7 +31,7 @@ export class WorkClaims {
 
   /**
    * Deletes claims in the name of this process that it does not hold: the database may carry out a claim long after its
-   * connection was lost, and a release may fail. To other processes, this one would do their work.
+   * connection was lost, and a release may fail. Other processes would leave that work to this one.
    */
   async releaseLost(): Promise<void> {
     if (!this.#hasClaimed) return;

@@ -152,7 +152,7 @@ async function pruneBatch(
   return { pruned, next: last && { after: { createdAt: last.place, id: last.id } } };
 }
 
-/** Deletes the runs of an automation that have ended, in bounded batches: before the automation, which takes all along. */
+/** Deletes the runs of an automation that have ended, in batches. Deleting the automation deletes all runs at once. */
 export async function deleteEndedRuns(db: Db, automation: { appId: string; id: string }): Promise<void> {
   for (;;) {
     const ended = takeEntries(await store.listEnded(db, automation, batchMax.runs));

@@ -11,7 +11,7 @@ type Limits = {
   rate: Rate | null;
 };
 
-/** At most so many of the runs ahead of one are counted. */
+/** Of the runs ahead of one, at most this many are counted. */
 const aheadMax = 10_000;
 
 /** Reads what a pending run of a workflow waits for; undefined if no limit of its automation delays it. */

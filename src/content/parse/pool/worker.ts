@@ -112,8 +112,8 @@ const warmUpRounds = 12;
 let rounds = 0;
 
 /**
- * Reads a small page and a small PDF: in a cold process, the first PDF takes five times as long as the tenth, and the first
- * page twenty times as long as the hundredth.
+ * Reads a small page and a small PDF, because the first documents of a process are slow: the first PDF takes five times as
+ * long as the tenth, and the first page twenty times as long as the hundredth.
  */
 async function warmUp(): Promise<boolean> {
   rounds += 1;
