@@ -136,7 +136,7 @@ async function servicesFor(deps: NodeServiceDeps, run: WorkRow): Promise<NodeSer
   };
 }
 
-/** For users and the app, what an agent may not see counts as missing: agents get the error. */
+/** A missing entry is null, and deleting it succeeds. Agents get the error instead, as for what they may not see. */
 function kvServices(kv: NodeDomains['kv'], caller: Caller): Pick<NodeServices<Db>, 'kvGet' | 'kvSet' | 'kvDelete'> {
   return {
     async kvGet(tx, { user, key }) {
