@@ -16,6 +16,7 @@ import { fillParserCache } from './support/cached-parsers.ts';
 import { testsCells } from './support/cells-of-process.ts';
 import { clusterVariable, copyClusterOf } from './support/cluster.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
+import { stopPostgresWithThisProcess } from './support/left-behind.ts';
 import { poolerVariable, startPooler } from './support/pooler.ts';
 
 /*
@@ -106,6 +107,7 @@ async function main(args: string[]): Promise<number> {
   await removeLeftovers();
   const external = process.env.TEST_DATABASE_URL;
   const dataDir = mkdtempSync(join(placeOfDatabase(), temporaryPrefix));
+  if (!external) stopPostgresWithThisProcess(dataDir);
   let embedded: EmbeddedPostgres | undefined;
   let pooler: Awaited<ReturnType<typeof startPooler>> | undefined;
   try {

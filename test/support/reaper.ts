@@ -1,0 +1,28 @@
+import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { signal } from './processes.ts';
+
+/*
+ * Ends what a killed process of tests or benchmarks has left running. That process writes what it starts to the input
+ * of this program (`left-behind.ts`), which ends with it, however it ends.
+ */
+const pids = new Set<number>();
+const dataDirs = new Set<string>();
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { started, ended, dataDir } = JSON.parse(line) as { started?: number; ended?: number; dataDir?: string };
+  if (started !== undefined) pids.add(started);
+  if (ended !== undefined) pids.delete(ended);
+  if (dataDir !== undefined) dataDirs.add(dataDir);
+}
+
+for (const pid of pids) signal(pid, 'SIGKILL');
+const left = [...dataDirs].filter((dataDir) => existsSync(dataDir));
+if (left.length > 0) {
+  const [{ stopEmbeddedPostgres }, { createLogger }] = await Promise.all([
+    import('../../src/db/embedded.ts'),
+    import('../../src/lib/log.ts'),
+  ]);
+  // A directory that a server still holds is the next one's.
+  for (const dataDir of left) await stopEmbeddedPostgres(dataDir, createLogger('silent')).catch(() => {});
+}
