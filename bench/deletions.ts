@@ -44,8 +44,11 @@ try {
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-  const post = async (path: string, body: object) =>
-    ((await (await send('POST', path, body)).json()) as { id: string }).id;
+  const post = async (path: string, body: object) => {
+    const response = await send('POST', path, body);
+    if (response.status !== 201) throw new Error(`${path} returned ${response.status}: ${await response.text()}`);
+    return ((await response.json()) as { id: string }).id;
+  };
 
   /** Opens event streams one after another. Returns the longest wait for one, in milliseconds, when it is stopped. */
   function watch(): () => Promise<number> {

@@ -14,7 +14,7 @@ const rowsOfOneTransaction = 2_000;
 /** Whether deleting an owner with its contents in one transaction would take long. */
 export async function hasMuch(db: Db, owner: Owner): Promise<boolean> {
   const counts = Object.entries(contentsOf(db, owner, await agentsOf(db, owner))).map(([table, where]) => {
-    const size = table === 'automation_runs' ? db`t.sequence` : db`1`;
+    const size = table === 'automation_runs' ? db`1 + t.sequence` : db`1`;
     return db`
       select coalesce(sum(size), 0) as size from (
         select ${size} as size from ${db(table)} t where t.app_id = ${owner.appId} and ${where}

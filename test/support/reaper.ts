@@ -19,10 +19,7 @@ for await (const line of createInterface({ input: process.stdin })) {
 for (const pid of pids) signal(pid, 'SIGKILL');
 const left = [...dataDirs].filter((dataDir) => existsSync(dataDir));
 if (left.length > 0) {
-  const [{ stopEmbeddedPostgres }, { createLogger }] = await Promise.all([
-    import('../../src/db/embedded.ts'),
-    import('../../src/lib/log.ts'),
-  ]);
-  // A directory that a server still holds is the next one's.
-  for (const dataDir of left) await stopEmbeddedPostgres(dataDir, createLogger('silent')).catch(() => {});
+  const { killEmbeddedPostgres } = await import('../../src/db/embedded.ts');
+  // Without the lock of the directory: its server may be a zombie, whose parent was killed.
+  for (const dataDir of left) killEmbeddedPostgres(dataDir);
 }
