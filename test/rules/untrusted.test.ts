@@ -54,3 +54,18 @@ test('nothing calls the parsers but their processes', () => {
   assert.ok(!callsParsers({ name: 'src/a.ts', text: text('html/page.ts', 'type ') }));
   assert.ok(!callsParsers({ name: 'src/a.ts', text: text('pool/pool.ts') }));
 });
+
+/** Starts a process, but not in the background. */
+const startsInForeground = ({ text }: Source) =>
+  /(?<!startInBackground\(\(own\) =>\s*)(?<![.\w])(?:spawn|fork|exec|execFile)\(/.test(
+    text.replaceAll(/^\s*(?:\*|\/).*$/gm, ''),
+  );
+
+test('processes that work on what tenants sent are started in the background', () => {
+  const works = ({ name }: Source) => /^src\/(?:content|automations)\//.test(name);
+  const wrong = sources.filter((source) => works(source) && startsInForeground(source));
+  assert.deepEqual(namesOf(wrong), [], 'Start them with startInBackground of src/lib/background-process.ts.');
+
+  assert.ok(startsInForeground({ name: 'src/a.ts', text: "const child = spawn('git', ['log']);" }));
+  assert.ok(!startsInForeground({ name: 'src/a.ts', text: 'startInBackground((own) =>\n  fork(file, [], own),\n);' }));
+});
