@@ -26,7 +26,7 @@ async function assertGivesWay(program: RegExp): Promise<void> {
   const [pid] = findChildren(program);
   assert.ok(pid !== undefined, `no process runs ${program}`);
   for (const thread of readdirSync(`/proc/${pid}/task`)) {
-    const niceness = Number(readStat(`/proc/${pid}/task/${thread}`)[16]);
+    const niceness: number = Number(readStat(`/proc/${pid}/task/${thread}`)[16]);
     assert.equal(niceness, priority, `the priority of thread ${thread} of ${program}`);
   }
   assert.equal(Number(readStat(`/proc/${pid}`)[3]), pid, 'its session is its own');
