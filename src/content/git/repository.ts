@@ -1,7 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startInBackground } from '../../lib/background-process.ts';
 import { systemClock } from '../../lib/clock.ts';
 import { ForwardProxy, type Passage } from '../browser/forward-proxy.ts';
 import type { Fetcher } from '../fetch/guarded-fetch.ts';
@@ -202,14 +201,12 @@ export class Repository {
     const { url } = this.#proxy;
     const { username, password } = this.#passage;
     const proxy = url.replace('://', `://${username}:${password}@`);
-    // In the background, it also has a group of its own: the helper that speaks HTTP ends with it.
-    const child = startInBackground((own) =>
-      spawn('/bin/sh', ['-c', bounded(this.#options.bytesMax), 'git', ...args], {
-        ...own,
-        cwd: this.#directory,
-        env: gitEnvironment(this.#directory, proxy, this.#options.url, this.#options.authorization),
-      }),
-    );
+    const child = spawn('/bin/sh', ['-c', bounded(this.#options.bytesMax), 'git', ...args], {
+      cwd: this.#directory,
+      env: gitEnvironment(this.#directory, proxy, this.#options.url, this.#options.authorization),
+      // Its own group: the helper that speaks HTTP ends with it.
+      detached: true,
+    });
     let message = '';
     child.stderr.on('data', (chunk: Buffer) => {
       message = (message + chunk.toString()).slice(-messageCharactersMax);
@@ -258,9 +255,7 @@ type Running = ChildProcessWithoutNullStreams & { ended: Promise<number | null>;
 /** The version of the installed git; undefined if there is none. */
 export async function findGit(): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const child = startInBackground((own) =>
-      spawn('git', ['--version'], { ...own, stdio: ['ignore', 'pipe', 'ignore'], env: { PATH: programPath } }),
-    );
+    const child = spawn('git', ['--version'], { stdio: ['ignore', 'pipe', 'ignore'], env: { PATH: programPath } });
     let said = '';
     child.stdout.on('data', (chunk: Buffer) => {
       said += chunk.toString();
