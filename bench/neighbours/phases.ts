@@ -10,7 +10,7 @@ const sampleMs = 5;
 const slowestShown = 4;
 
 /** What the server and its database did during a measurement, and where its slowest requests spent their time. */
-export type Phases = {
+type Phases = {
   /** Forgets what was seen so far. */
   start(): Promise<void>;
   /** What was seen since then, in lines. */
