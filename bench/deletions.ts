@@ -41,7 +41,7 @@ try {
   const send = (method: string, path: string, body?: object) =>
     fetch(`${server.baseUrl}/api/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   const post = async (path: string, body: object) => {
