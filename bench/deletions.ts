@@ -41,8 +41,8 @@ try {
   const send = (method: string, path: string, body?: object) =>
     fetch(`${server.baseUrl}/api/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
     });
   const post = async (path: string, body: object) => {
     const response = await send('POST', path, body);

@@ -19,7 +19,7 @@ const isRunning = (pid: number) => /\) [^ZX] /.test(readProcessFile(`/proc/${pid
 
 const skip = process.platform !== 'linux';
 
-test('a killed process of tests leaves neither its server nor that server’s PostgreSQL behind', { skip }, async () => {
+test('a killed process of tests leaves neither its server nor the PostgreSQL of that behind', { skip }, async () => {
   const tests = spawn(process.execPath, [program, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [printed] = (await once(tests.stdout, 'data')) as [Buffer];
   const server = Number(printed.toString());
