@@ -59,6 +59,18 @@ test('lettered and named sections rank below those that they divide', async () =
   ]);
 });
 
+test('a title without a number has the level of those with one in the same type', async () => {
+  const titles = ['1 Port', '1.1 Arrivals', 'Acknowledgements', '2 Sea'];
+  const sizes = [18, 14, 14, 18];
+  const page = titles.flatMap(
+    (text, at): Drawn => [
+      { text, x: 72, y: 720 - at * 90, font: 'bold', size: sizes[at] ?? 10 },
+      ...paragraph(700 - at * 90),
+    ],
+  );
+  assert.deepEqual(await headings([page]), ['# 1 Port', '## 1.1 Arrivals', '## Acknowledgements', '# 2 Sea']);
+});
+
 test('small capitals on their own line are a title', async () => {
   const page = (first: string): Drawn => [
     ...[

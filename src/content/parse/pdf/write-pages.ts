@@ -1,4 +1,5 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
+import { addDrawnBullets } from './bullets.ts';
 import { splitColumns } from './columns.ts';
 import { dropFurniture } from './furniture.ts';
 import type { Rule } from './glyph.ts';
@@ -38,7 +39,8 @@ export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
     tree,
     segments: all,
   } = isMostlyRightToLeft(drawn.segments.map(({ text }) => text)) ? mirror(drawn) : drawn;
-  const segments = all.filter((segment) => !segment.artifact || tree.length === 0);
+  const drawnText = all.filter((segment) => !segment.artifact || tree.length === 0);
+  const segments = tree.length === 0 ? addDrawnBullets(drawnText, rules) : drawnText;
   const lines = buildLines(segments.filter((segment) => !segment.turned));
   return { number, width, height, lines, turned: segments.filter(({ turned }) => turned), rules, tree, unread };
 }

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseDocument } from '../../src/content/parse/parse.ts';
+import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
+
+const line = (text: string, x: number, y: number): string => `BT /F1 10 Tf ${x} ${y} Td (${text}) Tj ET`;
+const square = (x: number, y: number, size = 3.5): string => `${x} ${y} ${size} ${size} re f`;
+
+async function read(...content: string[]): Promise<string> {
+  return (await parseDocument({ bytes: buildPdf([content.join('\n')]) })).markdown.trim();
+}
+
+test('bullets that a browser draws as shapes start items, nested by their indent', async () => {
+  const markdown = await read(
+    line('The harbour has two kinds of berths:', 72, 700),
+    ...[square(84, 686), line('Berths for ships that stay for more than a night, which are', 96, 684)],
+    line('paid for by the day', 96, 672),
+    ...[square(108, 662), line('with water', 120, 660)],
+    ...[square(108, 650), line('without water', 120, 648)],
+    ...[square(84, 638), line('Berths for loading', 96, 636)],
+    line('Both are assigned by the harbour master, who keeps a list of them.', 72, 612),
+  );
+  assert.equal(
+    markdown,
+    [
+      'The harbour has two kinds of berths:\n',
+      '- Berths for ships that stay for more than a night, which are paid for by the day',
+      '    - with water',
+      '    - without water',
+      '- Berths for loading\n',
+      'Both are assigned by the harbour master, who keeps a list of them.',
+    ].join('\n'),
+  );
+});
+
+test('points of a drawing, and shapes between words or larger than letters, are no bullets', async () => {
+  const markdown = await read(
+    ...[square(100, 702), line('A', 108, 700), square(200, 652), line('P2', 208, 650)],
+    ...[line('The first', 72, 600), square(116, 602), line('and the second', 124, 600)],
+    ...[square(60, 549, 8), line('A box to tick', 72, 550)],
+  );
+  assert.doesNotMatch(markdown, /^\s*-|•/m);
+});
