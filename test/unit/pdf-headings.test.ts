@@ -71,6 +71,16 @@ test('a title without a number has the level of those with one in the same type'
   assert.deepEqual(await headings([page]), ['# 1 Port', '## 1.1 Arrivals', '## Acknowledgements', '# 2 Sea']);
 });
 
+test('a title in the type of its text is no part of the paragraph that follows at some distance', async () => {
+  const text = 'THE DUTIES OF THE PILOT';
+  const page: Drawn = [...paragraph(700), { text, x: 72, y: 640 }, ...paragraph(625), { text, x: 72, y: 560 }];
+  const { markdown } = await parseDocument({ bytes: handbookPdf([[...page, ...paragraph(545), ...paragraph(480)]]) });
+  assert.deepEqual(
+    markdown.split('\n').filter((line) => line.includes(text)),
+    [text, text],
+  );
+});
+
 test('small capitals on their own line are a title', async () => {
   const page = (first: string): Drawn => [
     ...[

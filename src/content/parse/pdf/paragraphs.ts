@@ -60,6 +60,9 @@ function typicalLeading(lines: Line[]): number {
   return ratios[Math.floor(ratios.length * 0.4)] ?? 1.25;
 }
 
+/** A title in the type of the text has at least this many times the usual distance to it. */
+const setOffMin = 1.12;
+
 function continues(group: Line[], line: Line, all: Line[], leading: number): boolean {
   const last = group.at(-1);
   const first = group[0];
@@ -75,7 +78,8 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   const overlap = Math.min(last.right, line.right) - Math.max(last.left, line.left);
   if (step <= 0 || overlap <= 0) return continuesElsewhere(last, line);
   if (step > Math.max(leading * 1.3, 0.9) * line.size + 0.5) return false;
-  if (isRagged(last, line, all) && /[.!?:;。！？”"]\)?$/.test(last.text)) return false;
+  const isSetOff = group.length === 1 && step > leading * setOffMin * line.size;
+  if (isRagged(last, line, all) && (isSetOff || /[.!?:;。！？”"]\)?$/.test(last.text))) return false;
   const reference = group.length > 1 ? Math.min(...group.slice(1).map((one) => one.left)) : first.left;
   const indent = line.left - reference;
   if (!item && indent > line.size * 0.8 && indent < line.size * 6 && !isCentred(last, line) && group.length > 1)
