@@ -81,6 +81,24 @@ test('a title in the type of its text is no part of the paragraph that follows a
   );
 });
 
+test('bold words that begin a paragraph and the bold heads of columns are no titles', async () => {
+  const bold = 'Uploads of the harbour resume, and those who watch them miss nothing at all, as long as no';
+  const columns = (y: number, left: string, right: string, font: 'bold' | 'roman' = 'roman'): Drawn => [
+    { text: left, x: 72, y, font },
+    { text: right, x: 140, y, font },
+  ];
+  const page: Drawn = [
+    ...paragraph(740),
+    { text: bold, x: 72, y: 680, font: 'bold' },
+    ...paragraph(668, 'process is left behind that would keep a ship, a berth or a pilot from being assigned again.'),
+    ...columns(600, 'Scope', 'Allows', 'bold'),
+    ...columns(580, 'pilots', 'whatever a pilot may do before a ship has left the harbour, and what follows from it'),
+    ...columns(560, 'masters', 'whatever a master may do while the ship is in the harbour, and what follows from it'),
+    ...paragraph(500),
+  ];
+  assert.deepEqual(await headings([page]), []);
+});
+
 test('small capitals on their own line are a title', async () => {
   const page = (first: string): Drawn => [
     ...[

@@ -41,3 +41,15 @@ test('points of a drawing, and shapes between words or larger than letters, are 
   );
   assert.doesNotMatch(markdown, /^\s*-|•/m);
 });
+
+test('lines of a cell in smaller type belong to one row, although the other cells are in larger type', async () => {
+  const cell = (text: string, x: number, y: number, size = 10): string =>
+    `BT /F1 ${size} Tf ${x} ${y} Td (${text}) Tj ET`;
+  const markdown = await read(
+    ...[cell('Berth', 72, 700), cell('Ships', 160, 700), cell('Names', 260, 700)],
+    ...[cell('North', 72, 682), cell('2', 160, 682), cell('Alma, Berta and', 260, 682, 8), cell('Clara', 260, 670, 8)],
+    ...[cell('South', 72, 652), cell('1', 160, 652), cell('Dora', 260, 652, 8)],
+    ...[cell('West', 72, 634), cell('3', 160, 634), cell('Emma', 260, 634, 8)],
+  );
+  assert.match(markdown, /^\| North \| 2 \| Alma, Berta and Clara \|$/m);
+});

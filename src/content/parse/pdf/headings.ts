@@ -149,10 +149,16 @@ function isHeading(
   if (block.size >= look.bodySize * 1.06 && other && block.lines.length === 1 && text.length <= 80)
     return next !== undefined;
   if (/:$/.test(text) && !numbered) return false;
+  if (heavy && block.lines.some(hasColumns)) return false;
   if (heavy && look.boldShare < 0.4) return next !== undefined && block.above > block.size * 0.3;
   if (!standsAlone(block) || next?.kind !== 'text' || next.text.length <= 80) return false;
   if (isItalicTitle(block, look)) return true;
   return isCapitals(letters) && letters.length >= 5 && look.boldShare < 0.4 && !statement.test(text);
+}
+
+/** Whether a line has the heads of several columns. The number of a title stands apart from it, too. */
+function hasColumns({ segments }: Line): boolean {
+  return segments.length > 1 && /\p{L}{3}/u.test(segments[0]?.text ?? '');
 }
 
 /** A short line in italics above running text, in a document whose text is upright. */

@@ -70,7 +70,7 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   if (contentsLine.test(last.text)) return contentsLine.test(line.text) && line.baseline > last.baseline;
   if (Math.abs(last.size - line.size) > Math.max(last.size, line.size) * 0.12) return false;
   if (last.font !== line.font && !last.mono && !line.mono && Math.abs(last.size - line.size) > 0.4) return false;
-  if (last.bold !== line.bold && !isMixed(group, last, line)) return false;
+  if (last.bold !== line.bold && !isMixed(group, last, line, all)) return false;
   const item = listMarker(first.text) !== undefined;
   if (startsItem(line, group)) return false;
   if (last.mono !== line.mono && !(/[\p{L},(]$/u.test(last.text) && line.left <= first.left + line.size)) return false;
@@ -90,7 +90,8 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
 }
 
 /** Whether bold starts or ends within running text, which does not split the paragraph. */
-function isMixed(group: Line[], last: Line, line: Line): boolean {
+function isMixed(group: Line[], last: Line, line: Line, all: Line[]): boolean {
+  if (last.bold && /^\p{Ll}/u.test(line.text) && !isRagged(last, line, all)) return true;
   if (last.bold) return group.length > 1 && group.some((one) => !one.bold);
   return !line.bold || (line.right < last.right && /[a-z,]$/.test(last.text) && /^[a-z]/.test(line.text));
 }

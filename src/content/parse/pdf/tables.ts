@@ -343,12 +343,13 @@ function mergeContinuations(region: Line[], cells: string[][]): string[][] {
     .map((line, index) => line.baseline - (region[index]?.baseline ?? 0))
     .sort((a, b) => a - b);
   const wide = (gaps.at(-1) ?? 0) > (gaps[0] ?? 0) * 1.25;
+  const size = Math.max(...region.map((line) => line.size));
   const rows: string[][] = [];
   region.forEach((line, index) => {
     const row = cells[index] ?? [];
     const above = rows.at(-1);
     const gap = index === 0 ? Number.POSITIVE_INFINITY : line.baseline - (region[index - 1]?.baseline ?? 0);
-    const close = gap < line.size * 1.45 && (!wide || gap <= (gaps[0] ?? 0) * 1.15);
+    const close = gap < size * 1.45 && (!wide || gap <= (gaps[0] ?? 0) * 1.15);
     const partial = row.filter((text) => text !== '').length < row.length && row[0] === '';
     if (above && close && partial && index > 1)
       row.forEach((text, column) => {

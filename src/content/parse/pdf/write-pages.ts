@@ -147,6 +147,9 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: Do
   return out;
 }
 
+/** The space above a line of code that follows an empty line, in ems. */
+const emptyLineMin = 0.9;
+
 /** Monospaced text keeps its lines and their indents; neighbours form one block of code. */
 function addCode(out: Block[], block: TextBlock): void {
   const [first] = block.lines;
@@ -156,7 +159,8 @@ function addCode(out: Block[], block: TextBlock): void {
     .map((line) => `${' '.repeat(Math.min(40, Math.max(0, Math.round((line.left - first.left) / width))))}${line.text}`)
     .join('\n');
   const last = out.at(-1);
-  if (last?.type === 'code') last.text += `\n${text}`;
+  const isSetOff = Number.isFinite(block.above) && block.above > block.size * emptyLineMin;
+  if (last?.type === 'code') last.text += `${isSetOff ? '\n' : ''}\n${text}`;
   else out.push({ type: 'code', text });
 }
 
