@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseDocument } from '../../src/content/parse/parse.ts';
+import type { Line, Segment } from '../../src/content/parse/pdf/lines.ts';
+import { buildParagraphs } from '../../src/content/parse/pdf/paragraphs.ts';
+import { structuredBlocks } from '../../src/content/parse/pdf/structure.ts';
+import type { StructureElement } from '../../src/content/parse/pdf/structure-tree.ts';
+import { WordList } from '../../src/content/parse/pdf/words.ts';
 import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
 
 const line = (text: string, x: number, y: number): string => `BT /F1 10 Tf ${x} ${y} Td (${text}) Tj ET`;
@@ -52,4 +57,43 @@ test('lines of a cell in smaller type belong to one row, although the other cell
     ...[cell('West', 72, 634), cell('3', 160, 634), cell('Emma', 260, 634, 8)],
   );
   assert.match(markdown, /^\| North \| 2 \| Alma, Berta and Clara \|$/m);
+});
+
+const segment = (text: string, markedContent = -1): Segment => ({
+  ...{ text, markedContent, left: 72, right: 200, top: 100, bottom: 110, baseline: 108 + markedContent * 12, size: 10 },
+  ...{ weight: 400, font: 'F', bold: false, italic: false, mono: false, hyphenated: false, artifact: false },
+  ...{ turned: false, spaced: false, parts: [{ text, left: 72, right: 200 }] },
+});
+
+test('a list inside an item is nested, although the file has no body of the item around it', () => {
+  const element = (role: string, ...children: StructureElement['children']): StructureElement => ({
+    ...{ role, children, alternative: '', language: '', rows: 1, columns: 1 },
+  });
+  const inner = element('L', element('LI', element('Lbl', 2), element('NonStruct', 3)));
+  const tree = element('L', element('LI', element('Lbl', 0), element('NonStruct', 1), inner));
+  const segments = ['•', 'Berths', '•', 'with water'].map(segment);
+  const blocks = structuredBlocks([tree], segments, new WordList()) ?? [];
+  assert.deepEqual(
+    blocks.map((block) => block.kind === 'text' && [block.text, block.role, block.left]),
+    [
+      ['Berths', 'LI', 0],
+      ['with water', 'LI', 20],
+    ],
+  );
+});
+
+test('a list that continues in the next column keeps its depth', async () => {
+  const column = (x: number, names: string[], y = 700): string[] =>
+    names.map((name, at) => line(`\\225 ${name} is a berth for large ships`, x, y - at * 14));
+  const names = Array.from({ length: 12 }, (_unused, at) => `Berth ${'ABCDEFGHIJKL'[at]}`);
+  const markdown = await read(...column(72, names.slice(0, 6)), ...column(330, names.slice(6)));
+  assert.equal(markdown, names.map((name) => `- ${name} is a berth for large ships`).join('\n'));
+});
+
+test('the asterisk of TeX starts an item if a word follows it', () => {
+  const markerOf = (text: string): string | undefined => {
+    const lines: Line[] = [{ ...segment(text), segments: [segment(text)] }];
+    return buildParagraphs(lines, lines, new WordList())[0]?.marker;
+  };
+  assert.deepEqual(['∗ with water', '∗ σ1 ∗ γ2'].map(markerOf), ['∗', undefined]);
 });

@@ -21,7 +21,7 @@ export type TextBlock = {
 };
 export type PdfBlock = TextBlock | { kind: 'table'; table: PdfTable };
 
-const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s))\s*(?=\S)/u;
+const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s)|[∗⋆](?=\s*\p{L}{2}))\s*(?=\S)/u;
 const numberPattern = /^\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?=\s)\s*/;
 
 /** Joins lines in reading order into paragraphs and list items. `all` is every line of the page, to find column widths. */

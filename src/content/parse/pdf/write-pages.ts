@@ -121,7 +121,12 @@ function documentLook(pages: Page[]): DocumentLook {
 function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: DocumentLook): Block[] {
   const out: Block[] = [];
   let lefts: number[] = [];
+  let bottom = 0;
   for (const block of blocks) {
+    // The indents of a list that continues in the next column are counted from that column.
+    const top = block.kind === 'text' ? block.lines[0]?.top : undefined;
+    if (top !== undefined && top < bottom && block.kind === 'text' && block.role === undefined) lefts = [];
+    bottom = top ?? bottom;
     if (block.kind === 'table') {
       out.push({ type: 'table', rows: block.table.rows.map((row) => row.map((cell) => escapeText(oneLine(cell)))) });
       continue;
