@@ -97,3 +97,12 @@ test('the asterisk of TeX starts an item if a word follows it', () => {
   };
   assert.deepEqual(['∗ with water', '∗ σ1 ∗ γ2'].map(markerOf), ['∗', undefined]);
 });
+
+test('cells of a narrow table stand in their columns, although some are drawn closely together', async () => {
+  const rows = ['Sector 2019 2021 2024', 'Households 12.4 12.1 11.9', 'Farms 24.8 26.0 29.3', 'Total 37.2 38.1 41.2'];
+  const drawn = rows.flatMap((row, at) =>
+    row.split(' ').map((text, column) => line(text, [72, 132, 163, 194][column] ?? 0, 700 - at * 12)),
+  );
+  const written = rows.map((row) => `| ${row.replaceAll(' ', ' | ')} |`);
+  assert.equal(await read(...drawn), [written[0], '| --- | --- | --- | --- |', ...written.slice(1)].join('\n'));
+});
