@@ -98,6 +98,14 @@ test('the charset comes from header, byte order mark, meta and content, in that 
   assert.equal(parse(japanese).markdown, '日本');
 });
 
+test('words of a Chinese title and text are counted, although no spaces separate them', () => {
+  const page = (title: string, text: string): ParsedPage =>
+    parse(`<html><head><title>${title}</title><script src="/a.js"></script></head><body><p>${text}</p></body></html>`);
+  const read = page('港口的历史与建设过程 - 港口新闻网', '港口在上个世纪建成并且开放。');
+  assert.deepEqual([read.title, read.needsBrowser], ['港口的历史与建设过程', false]);
+  assert.equal(page('港口', '正在加载中，请稍候').needsBrowser, true);
+});
+
 test('text in UTF-8 is read as such, whatever encoding a converted page still declares', () => {
   const text = '港口在上个世纪建成，人们争论了十年。';
   const html = `<meta http-equiv="Content-Type" content="text/html; charset=gb2312"><p>${text}</p>`;

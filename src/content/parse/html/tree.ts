@@ -62,6 +62,11 @@ export function widthOf(text: string): number {
   return text.length + (text.match(wide)?.length ?? 0);
 }
 
+/** About how many words a text has in scripts of wide characters, most of which write no spaces: two are one. */
+export function wideWords(text: string): number {
+  return Math.floor((widthOf(text) - text.length) / 2);
+}
+
 export type HtmlTree = {
   root: HtmlElement;
   embedded: EmbeddedData[];
