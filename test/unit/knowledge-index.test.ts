@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { codeHeaderBytes } from '../../src/content/learn/codes.ts';
 import {
   findInBundle,
   mergeBundles,
@@ -12,6 +13,7 @@ import {
 } from '../../src/content/postings.ts';
 import { joinColumns, openColumns, packColumns } from '../../src/knowledge/computing/columns.ts';
 import { nearestPlaces } from '../../src/knowledge/computing/near.ts';
+import { addRun, compareRows, emptyCodes, withRoomUpTo } from '../../src/knowledge/computing/similarity.ts';
 import { openCaches } from '../../src/knowledge/index/cache.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
 import { bestRows, containsPhrase } from '../../src/knowledge/search/rank.ts';
@@ -203,6 +205,37 @@ test('fusion prefers what both rankings have, and weighs the vectors', () => {
     [3, 1, 2, 4],
   );
   assert.deepEqual([fused[0]?.textRank, fused[0]?.vectorRank], [3, 1]);
+});
+
+test('the most similar rows are those that the similarity of every row would give', () => {
+  const dimensions = 16;
+  const chunks = 30_000;
+  for (const strengthOf of [(random: number) => random, () => 1, (random: number) => (random < 0.999 ? 0.01 : 3)]) {
+    let state = 1;
+    const random = () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state / 2 ** 32;
+    };
+    const size = codeHeaderBytes + dimensions;
+    const content = Buffer.alloc(chunks * size);
+    for (let i = 0; i < chunks; i++) {
+      content.writeFloatLE(strengthOf(random()), i * size);
+      // Few values, so that many rows have equal scores.
+      for (let j = 0; j < dimensions; j++)
+        content.writeInt8(Math.floor(random() * 3) * 60 - 60, i * size + codeHeaderBytes + j);
+    }
+    const codes = withRoomUpTo(emptyCodes(0, dimensions), chunks);
+    for (const first of [0, 20_000, 10_000])
+      addRun(codes, { firstOrdinal: first, chunkCount: 10_000, content: content.subarray(first * size) });
+    const rows = Uint8Array.from({ length: chunks }, () => (random() < 0.1 ? 1 : 3));
+    const direction = Float32Array.from({ length: dimensions }, () => random() - 0.5);
+    const source = { base: 0, firstOrdinal: 0, nextOrdinal: chunks, modelVersion: 1, compared: { direction, codes } };
+    const similarities = compareRows([source], rows);
+    const all = Array.from(rows, (bits, row) => ({ row, score: bits === 3 ? similarities.scoreOf(row) : 0 }))
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score || a.row - b.row);
+    for (const count of [1, 200, 1_000]) assert.deepEqual(similarities.best(count), all.slice(0, count));
+  }
 });
 
 /** A collection in which some words are in nearly every chunk and others in few, as columns of postings. */
