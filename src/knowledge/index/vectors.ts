@@ -1,13 +1,13 @@
-import { codeBits, packedCosine } from '../../content/embed/codes.ts';
+import { codeBits, packedBytes } from '../../content/embed/codes.ts';
 import type { Embedder } from '../../content/embed/embedder.ts';
 import type { ScannedBytes } from '../../content/wide-scan.ts';
 import type { Transaction } from '../../db/database.ts';
-import type { ComparedCodes } from '../computing/near.ts';
+import type { ComparedCodes, RowVectors } from '../computing/near.ts';
 import { withRoomFor } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
-import { liveBit, type Ranked } from '../search/rank.ts';
+import { liveBit, type RankedColumns } from '../search/rank.ts';
 import { placeOfRow, type SearchedChunks } from '../search/scope.ts';
-import { copyVectorsAt, listVectorsAt, readCodes } from '../search/store.ts';
+import { readCodes, readVectorsAt } from '../search/store.ts';
 import { type Cache, copyBytes, inTurn } from './cache.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored. Append-only. */
@@ -35,7 +35,7 @@ export async function rankByVector(
   count: number,
   minSimilarity: number,
   { cache, threads }: { cache: VectorCache; threads: ComputingThreads },
-): Promise<Ranked[]> {
+): Promise<RankedColumns> {
   const codeBytes = codeBits(embedder.dimensions) / 8;
   const tables: ComparedCodes[] = [];
   for (const source of scope.sources) {
@@ -46,14 +46,10 @@ export async function rankByVector(
   }
   const { rows } = scope;
   const near = await threads.run(appId, rows.length, 'findNear', { tables, rows, query, count });
-  const wanted = Array.from(near, (row) => ({ row, ...placeOfRow(scope, row) }));
-  const read = threads.isLarge(rows.length) ? copyVectorsAt : listVectorsAt;
-  const vectors = await loadVectors(tx, appId, embedder.model, scope, wanted, { cache: cache.vectors, read });
-  return vectors
-    .map(({ row, content }) => ({ row, score: packedCosine(query, content) }))
-    .filter(({ score }) => score >= minSimilarity)
-    .sort((a, b) => b.score - a.score || a.row - b.row)
-    .slice(0, count);
+  const asCopy = threads.isLarge(rows.length);
+  const vectors = await loadVectors(tx, appId, embedder, scope, near, { cache: cache.vectors, asCopy });
+  const input = { vectors, query, minSimilarity, count };
+  return threads.run(appId, rows.length, 'rankByCosine', input);
 }
 
 /**
@@ -68,43 +64,53 @@ type VectorPlace = { row: number; sourceId: string; ordinal: number };
 async function loadVectors(
   tx: Transaction,
   appId: string,
-  model: string,
+  { model, dimensions }: Pick<Embedder, 'model' | 'dimensions'>,
   scope: SearchedChunks,
-  places: readonly VectorPlace[],
-  { cache, read }: { cache: Cache<Buffer>; read: typeof copyVectorsAt },
-): Promise<{ row: number; content: Buffer }[]> {
-  const keyOf = (place: { sourceId: string; ordinal: number }) => `${place.sourceId}/${place.ordinal}/${model}`;
-  const found: { row: number; content: Buffer }[] = [];
-  const missing = new Map<string, VectorPlace>();
-  for (const place of places) {
-    const content = cache.get(keyOf(place));
-    if (content) found.push({ row: place.row, content });
-    else missing.set(keyOf(place), place);
+  near: Int32Array,
+  { cache, asCopy }: { cache: Cache<Buffer>; asCopy: boolean },
+): Promise<RowVectors> {
+  const keyOf = ({ sourceId, ordinal }: VectorPlace) => `${sourceId}/${ordinal}/${model}`;
+  const vectorBytes = packedBytes(dimensions);
+  const rows = new Int32Array(near.length);
+  // In one piece that other threads can read.
+  const content = new Uint8Array(new SharedArrayBuffer(near.length * vectorBytes));
+  let count = 0;
+  const add = (row: number, vector: Uint8Array) => {
+    rows[count] = row;
+    content.set(vector, count * vectorBytes);
+    count += 1;
+  };
+  const missing = new Map<number, VectorPlace>();
+  for (const row of near) {
+    const place = { row, ...placeOfRow(scope, row) };
+    const vector = cache.get(keyOf(place));
+    if (vector) add(row, vector);
+    else missing.set(row, place);
   }
-  if (missing.size === 0) return found;
-  const wanted = scope.sources.flatMap((source) => {
-    const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
-    return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
-  });
-  for (const row of await read(tx, appId, model, wanted)) {
-    const key = keyOf(row);
-    const place = missing.get(key);
-    if (place) found.push({ row: place.row, content: row.content });
-    const content = copyBytes(row.content);
-    cache.set(key, content, content);
+  if (missing.size > 0) {
+    const ordinals = scope.sources.flatMap((source) => {
+      const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
+      return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
+    });
+    await readVectorsAt(tx, appId, model, { ordinals, asCopy }, (at, bytes) => {
+      const place = ordinals[at] as VectorPlace;
+      const vector = copyBytes(bytes);
+      cache.set(keyOf(place), vector, vector);
+      if (missing.has(place.row)) add(place.row, vector);
+    });
   }
-  return found;
+  return { rows: rows.subarray(0, count), content };
 }
 
 /** The live chunks of a source. */
 function listPlaces(
   { rows }: SearchedChunks,
   { sourceId, base, firstOrdinal, nextOrdinal }: SearchedChunks['sources'][number],
-) {
+): VectorPlace[] {
   const ordinals = Array.from({ length: nextOrdinal - firstOrdinal }, (_ordinal, i) => firstOrdinal + i);
   return ordinals
-    .filter((ordinal) => ((rows[base + ordinal] ?? 0) & liveBit) !== 0)
-    .map((ordinal) => ({ sourceId, ordinal }));
+    .map((ordinal) => ({ row: base + ordinal, sourceId, ordinal }))
+    .filter(({ row }) => ((rows[row] ?? 0) & liveBit) !== 0);
 }
 
 /** A table may contain this many codes of deleted chunks, plus the number of live ones. */
