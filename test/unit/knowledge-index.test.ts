@@ -15,6 +15,7 @@ import { joinColumns, openColumns, packColumns } from '../../src/knowledge/compu
 import { nearestPlaces } from '../../src/knowledge/computing/near.ts';
 import { addRun, compareRows, emptyCodes, withRoomUpTo } from '../../src/knowledge/computing/similarity.ts';
 import { openCaches } from '../../src/knowledge/index/cache.ts';
+import { addSlab, openVectorsOf, slabSize, type VectorsOfSource } from '../../src/knowledge/index/cached-vectors.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
 import { bestRows, containsPhrase } from '../../src/knowledge/search/rank.ts';
 import { scoreTerms } from '../../src/knowledge/search/score.ts';
@@ -310,6 +311,41 @@ test('the candidates of both rankings hold at least 95 of 100 results that all c
     asked += 20;
   }
   assert.ok(kept >= 0.95 * asked, `${kept} of ${asked}`);
+});
+
+test('a cached vector is the one that was added, however its source has grown, or it is missing', () => {
+  const openCache = openCaches(200_000);
+  const cache = { slabs: openCache<never>('slabs'), places: openCache<never>('places') };
+  const vectorOf = (owner: string, ordinal: number) =>
+    Uint8Array.from({ length: 64 }, (_byte, i) => (owner.length * 31 + ordinal * 7 + i) % 251);
+  const range = { firstOrdinal: 0, nextOrdinal: 100 };
+  let found = 0;
+  for (let round = 0; round < 60; round++) {
+    const sources = ['a', 'bc', 'def'].map((owner) => openVectorsOf(cache, owner, range));
+    const places = Array.from({ length: 1 + (round % slabSize) }, (_place, i) => ({
+      source: sources[i % 3] as VectorsOfSource,
+      ordinal: range.firstOrdinal + ((round * 13 + i * 5) % (range.nextOrdinal - range.firstOrdinal)),
+    }));
+    addSlab(cache, places, Buffer.concat(places.map(({ source, ordinal }) => vectorOf(source.owner, ordinal))));
+    for (const { source, ordinal } of places)
+      assert.deepEqual(Buffer.from(source.find(ordinal) ?? []), Buffer.from(vectorOf(source.owner, ordinal)));
+    for (const source of sources)
+      for (let { firstOrdinal: ordinal } = range; ordinal < range.nextOrdinal; ordinal++) {
+        const vector = source.find(ordinal);
+        if (vector === undefined) continue;
+        found += 1;
+        assert.deepEqual(Buffer.from(vector), Buffer.from(vectorOf(source.owner, ordinal)));
+      }
+    // Chunks are added at the end, and deleted at the beginning.
+    range.firstOrdinal += round % 4;
+    range.nextOrdinal += round % 30;
+  }
+  assert.ok(found > 1_000, String(found));
+  // A large value takes the place of all others.
+  openCache('other').set('', null, new Uint8Array(199_000));
+  const source = openVectorsOf(cache, 'a', range);
+  for (let { firstOrdinal: ordinal } = range; ordinal < range.nextOrdinal; ordinal++)
+    assert.equal(source.find(ordinal), undefined);
 });
 
 test('the cache of the index counts the whole buffer that a value keeps alive, not only its own bytes', () => {

@@ -5,10 +5,11 @@ import type { Transaction } from '../../db/database.ts';
 import type { ComparedCodes, RowVectors } from '../computing/near.ts';
 import { withRoomFor } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
-import { liveBit, type RankedColumns } from '../search/rank.ts';
-import { placeOfRow, type SearchedChunks } from '../search/scope.ts';
+import { liveBit, type RankedColumns, sourceOfRow } from '../search/rank.ts';
+import type { PlacedSource, SearchedChunks } from '../search/scope.ts';
 import { readCodes, readVectorsAt } from '../search/store.ts';
 import { type Cache, copyBytes, inTurn } from './cache.ts';
+import { addSlab, type CachedVectors, openVectorsOf, slabSize, type VectorsOfSource } from './cached-vectors.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored. Append-only. */
 type CodeTable = {
@@ -19,7 +20,7 @@ type CodeTable = {
 };
 
 /** Codes of whole sources, and packed vectors, which never change: reading 200 of them costs more than the rest. */
-export type VectorCache = { codes: Cache<CodeTable>; vectors: Cache<Buffer> };
+export type VectorCache = CachedVectors & { codes: Cache<CodeTable> };
 
 /**
  * Ranks the scope's allowed chunks with vectors of this model by cosine; at most `count`, best first. Three steps, each
@@ -47,7 +48,7 @@ export async function rankByVector(
   const { rows } = scope;
   const near = await threads.run(appId, rows.length, 'findNear', { tables, rows, query, count });
   const asCopy = threads.isLarge(rows.length);
-  const vectors = await loadVectors(tx, appId, embedder, scope, near, { cache: cache.vectors, asCopy });
+  const vectors = await loadVectors(tx, appId, embedder, scope, near, { cache, asCopy });
   const input = { vectors, query, minSimilarity, count };
   return threads.run(appId, rows.length, 'rankByCosine', input);
 }
@@ -67,9 +68,8 @@ async function loadVectors(
   { model, dimensions }: Pick<Embedder, 'model' | 'dimensions'>,
   scope: SearchedChunks,
   near: Int32Array,
-  { cache, asCopy }: { cache: Cache<Buffer>; asCopy: boolean },
+  { cache, asCopy }: { cache: CachedVectors; asCopy: boolean },
 ): Promise<RowVectors> {
-  const keyOf = ({ sourceId, ordinal }: VectorPlace) => `${sourceId}/${ordinal}/${model}`;
   const vectorBytes = packedBytes(dimensions);
   const rows = new Int32Array(near.length);
   // In one piece that other threads can read.
@@ -80,23 +80,35 @@ async function loadVectors(
     content.set(vector, count * vectorBytes);
     count += 1;
   };
+  const opened = new Map<string, VectorsOfSource>();
+  const open = (source: PlacedSource): VectorsOfSource => {
+    const known = opened.get(source.sourceId) ?? openVectorsOf(cache, `${source.sourceId}/${model}`, source);
+    opened.set(source.sourceId, known);
+    return known;
+  };
   const missing = new Map<number, VectorPlace>();
   for (const row of near) {
-    const place = { row, ...placeOfRow(scope, row) };
-    const vector = cache.get(keyOf(place));
+    const source = sourceOfRow(scope.sources, row);
+    const ordinal = row - source.base;
+    const vector = open(source).find(ordinal);
     if (vector) add(row, vector);
-    else missing.set(row, place);
+    else missing.set(row, { row, sourceId: source.sourceId, ordinal });
   }
   if (missing.size > 0) {
     const ordinals = scope.sources.flatMap((source) => {
       const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
       return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
     });
-    await readVectorsAt(tx, appId, model, { ordinals, asCopy }, (at, bytes) => {
-      const place = ordinals[at] as VectorPlace;
-      const vector = copyBytes(bytes);
-      cache.set(keyOf(place), vector, vector);
-      if (missing.has(place.row)) add(place.row, vector);
+    await readVectorsAt(tx, appId, model, { ordinals, asCopy, perRow: slabSize }, (at, bytes) => {
+      const places = at.map((place) => ordinals[place] as VectorPlace);
+      const vectors = copyBytes(bytes);
+      addSlab(
+        cache,
+        places.map(({ row, ordinal }) => ({ source: open(sourceOfRow(scope.sources, row)), ordinal })),
+        vectors,
+      );
+      for (const [i, { row }] of places.entries())
+        if (missing.has(row)) add(row, vectors.subarray(i * vectorBytes, (i + 1) * vectorBytes));
     });
   }
   return { rows: rows.subarray(0, count), content };

@@ -210,39 +210,44 @@ function codeRunOf([first, count, content]: CopiedRow): CodeRun {
   return { firstOrdinal: first.readInt32BE(0), chunkCount: count.readInt32BE(0), content };
 }
 
-/** A row for each vector takes as long to receive as the vectors themselves. */
-const vectorsPerRow = 32;
+type WantedVectors = {
+  ordinals: readonly { sourceId: string; ordinal: number }[];
+  /** How many vectors come in a row. A row for each takes as long to receive as the vectors themselves. */
+  perRow: number;
+  /** As a copy of bytes, which is planned each time, and so only faster for many. */
+  asCopy: boolean;
+};
 
 /**
- * Passes the 16-bit vectors at these ordinals to `take`, each with its place in the list and in bytes that are valid
- * until the next one. With `asCopy`, they come as a copy of bytes: it is planned each time, and so only faster for many.
+ * Passes the 16-bit vectors at these ordinals to `take`: some of them, one behind the other, with their places in the
+ * list. The bytes are valid until the next ones.
  */
 export async function readVectorsAt(
   tx: Transaction,
   appId: string,
   model: string,
-  { ordinals, asCopy }: { ordinals: readonly { sourceId: string; ordinal: number }[]; asCopy: boolean },
-  take: (place: number, content: Buffer) => void,
+  { ordinals, perRow, asCopy }: WantedVectors,
+  take: (places: number[], vectors: Buffer) => void,
 ): Promise<void> {
-  const takeAll = (places: Buffer, vectors: Buffer) => {
-    const vectorBytes = vectors.length / (places.length / 4);
-    for (let i = 0; i * 4 < places.length; i++)
-      take(places.readInt32BE(i * 4), vectors.subarray(i * vectorBytes, (i + 1) * vectorBytes));
-  };
+  const takeRow = (places: Buffer, vectors: Buffer) =>
+    take(
+      Array.from({ length: places.length / 4 }, (_place, i) => places.readInt32BE(i * 4)),
+      vectors,
+    );
   const rows = tx<{ places: Buffer; vectors: Buffer }[]>`
     select string_agg(int4send((w.place - 1)::int), ''::bytea) as places, string_agg(v.content, ''::bytea) as vectors
     from unnest(${ordinals.map(({ sourceId }) => sourceId)}::uuid[], ${ordinals.map(({ ordinal }) => ordinal)}::int[])
       with ordinality w (source_id, ordinal, place)
     join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.ordinal = w.ordinal
       and v.model = ${model}
-    group by w.place / ${vectorsPerRow}`;
+    group by (w.place - 1) / ${perRow}`;
   if (!asCopy) {
-    for (const { places, vectors } of await rows) takeAll(places, vectors);
+    for (const { places, vectors } of await rows) takeRow(places, vectors);
     return;
   }
   await tx.copyOut(rows, ([places, vectors]) => {
     if (places === undefined || vectors === undefined) throw new Error('A row lacks a column.');
-    takeAll(places, vectors);
+    takeRow(places, vectors);
   });
 }
 
