@@ -8,7 +8,7 @@ const entriesOfUser = 10_000;
 
 export type Fixture = { user: { id: string; token: string }; secretKey: string; keys: string[] };
 
-/** Creates a user with ten thousand entries, and the same entries in a bare table. */
+/** Creates a user with ten thousand entries, and the same entries in bare tables. */
 export async function createFixture(db: Database): Promise<Fixture> {
   const appId = await createApp(db);
   const [userId] = await createUsers(db, appId, 1);
@@ -18,6 +18,10 @@ export async function createFixture(db: Database): Promise<Fixture> {
     from generate_series(1, ${entriesOfUser}::int) i`;
   await db`create table bare_entries (key text collate "C" primary key, value text not null) with (fillfactor = 85)`;
   await db`insert into bare_entries select key, value from kv_entries where app_id = ${appId}`;
+  await db`create table bare_full_entries (key text collate "C" primary key, "user" text not null, value text not null,
+    created_at timestamptz not null, updated_at timestamptz not null)`;
+  await db`insert into bare_full_entries select key, ${formatId('user', userId)}, value, created_at, updated_at
+    from kv_entries where app_id = ${appId}`;
   await db`vacuum analyze`;
   const secretKey = generateCredential('sk');
   await db`insert into api_keys (app_id, id, sandbox_id, type, digest, hint)

@@ -1,8 +1,8 @@
 import type { Request } from 'autocannon';
 import type { Fixture } from './fixture.ts';
 
-/** Requests of one kind, to the bare server or to Quarry. `against` names the bare load that does the same. */
-export type Load = { name: string; server: 'bare' | 'quarry'; against?: string; status: number; requests: Request[] };
+/** Requests of one kind, to the bare server or to Quarry. `against` names the bare loads that do the same. */
+export type Load = { name: string; server: 'bare' | 'quarry'; against: string[]; status: number; requests: Request[] };
 
 const requestCount = 2_000;
 const batchSize = 10;
@@ -22,10 +22,10 @@ export function createLoads(fixture: Fixture, tags: ReadonlyMap<string, string>)
     ours: Record<string, (i: number) => Request>,
     status = 200,
   ): Load[] => [
-    { name: `bare ${name}`.trim(), server: 'bare', status: 200, requests: many(bare) },
+    { name: `bare ${name}`.trim(), server: 'bare', against: [], status: 200, requests: many(bare) },
     ...Object.entries(ours).map(
       ([as, make]): Load => ({
-        ...{ name: `${as} ${name}`.trim(), server: 'quarry', against: `bare ${name}`.trim(), status },
+        ...{ name: `${as} ${name}`.trim(), server: 'quarry', against: [`bare ${name}`.trim()], status },
         requests: many(make),
       }),
     ),
@@ -91,15 +91,22 @@ export function createLoads(fixture: Fixture, tags: ReadonlyMap<string, string>)
         }),
       },
     ),
-    'kv_entries, 50 by prefix': pair(
-      '',
-      (i) => ({ method: 'GET', path: `/entries?prefix=${prefix(i)}&limit=${pageSize}` }),
+    'kv_entries, 50 by prefix': [
       {
-        'as a user': (i) => ({
-          ...{ method: 'GET', path: `/api/v1/kv_entries?prefix=${prefix(i)}&limit=${pageSize}`, headers: asUser },
-        }),
+        ...{ name: 'bare, two members', server: 'bare', against: [], status: 200 },
+        requests: many((i) => ({ method: 'GET', path: `/entries?prefix=${prefix(i)}&limit=${pageSize}` })),
       },
-    ),
+      {
+        ...{ name: 'bare, five members', server: 'bare', against: [], status: 200 },
+        requests: many((i) => ({ method: 'GET', path: `/full_entries?prefix=${prefix(i)}&limit=${pageSize}` })),
+      },
+      {
+        ...{ name: 'as a user', server: 'quarry', against: ['bare, two members', 'bare, five members'], status: 200 },
+        requests: many((i) => ({
+          ...{ method: 'GET', path: `/api/v1/kv_entries?prefix=${prefix(i)}&limit=${pageSize}`, headers: asUser },
+        })),
+      },
+    ],
   };
 }
 

@@ -23,6 +23,8 @@ import { generousLimiter } from '../limits/limiter.ts';
 const target = JSON.parse(process.env.BENCH_DATABASE ?? '') as DatabaseTarget;
 const fastify = process.argv[2] === 'bare' ? bare() : await quarry(process.env.BENCH_SECRET ?? '');
 console.log(await fastify.listen({ host: '127.0.0.1', port: 0 }));
+// Without a handler, the signal would end the process before it writes a profile.
+process.once('SIGTERM', () => process.exit());
 
 /** The minimum that does the same: a point select and a durable upsert, both with a schema-serialised response. */
 function bare() {
@@ -63,6 +65,23 @@ function bare() {
     const data = await db`select key, value from bare_entries
       where key >= ${prefix} and key < ${`${prefix}\u{10ffff}`} order by key limit ${Number(limit) + 1}`;
     return { data: data.slice(0, Number(limit)) };
+  });
+  // The same page with the members of Quarry's, so that its response has the same bytes.
+  const time = { type: 'string', format: 'date-time' };
+  const fullEntry = {
+    type: 'object',
+    properties: { user: { type: 'string' }, ...entry.properties, created_at: time, updated_at: time },
+  };
+  const fullList = {
+    type: 'object',
+    properties: { data: { type: 'array', items: fullEntry }, next_cursor: { type: 'string' } },
+  };
+  app.get('/full_entries', { schema: { response: { 200: fullList } } }, async (request) => {
+    const { prefix, limit } = request.query as { prefix: string; limit: string };
+    const rows = await db`select "user", key, value, created_at, updated_at from bare_full_entries
+      where key >= ${prefix} and key < ${`${prefix}\u{10ffff}`} order by key limit ${Number(limit) + 1}`;
+    const data = rows.slice(0, Number(limit));
+    return { data, next_cursor: Buffer.from(data.at(-1)?.key ?? '').toString('base64url') };
   });
   return app;
 }

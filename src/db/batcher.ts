@@ -1,5 +1,5 @@
 import { currentSpan, isTracing, type OpenSpan, runWithin, trace } from '../tracing/trace.ts';
-import { requirePrimary } from './replica.ts';
+import { preferReplica, requirePrimary } from './replica.ts';
 import { Unit } from './unit.ts';
 
 type BatcherOptions<Item, Result> = {
@@ -16,6 +16,8 @@ type BatcherOptions<Item, Result> = {
   namesOf?: (item: Item) => string[];
   /** The maximum number of concurrent batches of a group. Items that arrive meanwhile join the next batch. */
   batchesMax: number;
+  /** Whether batches may run on the replica. By default, they run on the primary. */
+  prefersReplica?: boolean;
   /** Whether a single item may have failed the batch. If so, each item is run alone. */
   failsForOne?: (error: unknown) => boolean;
 };
@@ -109,8 +111,10 @@ export class Batcher<Item, Result> {
 
   async #run(batch: Waiting<Item, Result>[]): Promise<void> {
     try {
-      // The batch runs in the context of one request. The other requests must not get what that one may read.
-      const run = () => requirePrimary(() => this.#options.run(batch.map(({ item }) => item)));
+      // The batch runs in the context of one request. The other requests must not get what that one may read: the replica
+      // must have what was acknowledged before the last of them.
+      const readFrom = this.#options.prefersReplica ? preferReplica : requirePrimary;
+      const run = () => readFrom(() => this.#options.run(batch.map(({ item }) => item)));
       // The shared statement appears in the trace of the first request.
       const results = await (isTracing() ? runWithin(batch[0]?.span, run) : run());
       for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);

@@ -4,6 +4,7 @@ import { notFound } from '../lib/errors.ts';
 import { type Caller, canSeeWholeApp, type Scope, type UserCaller } from '../tenancy/caller.ts';
 import { fieldId } from '../tenancy/references.ts';
 import { targetOwner, userNotFound } from './owner.ts';
+import { nameOf, sharedStatements } from './shared-statements.ts';
 import {
   findEntries,
   type KvContent,
@@ -65,9 +66,12 @@ export async function listByKey(
 ): Promise<{ entries: KvContent[]; next: string | undefined }> {
   const owner = targetOwner(caller, query.user);
   const prefix = query.prefix ?? '';
-  const keys = { from: prefix, before: firstTextAfterPrefix(prefix), after };
   const rowsMax = query.limit ?? pageRowsDefault;
-  const found = await listEntriesByKey(db, owner, keys, { rowsMax: rowsMax + 1, bytesMax: pageBytesMax });
+  const page = {
+    ...{ ...owner, from: firstKey(prefix, after), before: firstTextAfterPrefix(prefix) },
+    ...{ rowsMax: rowsMax + 1, bytesMax: pageBytesMax },
+  };
+  const found = (await sharedStatements(db).pages.add(nameOf(owner), page)) ?? (await listEntriesByKey(db, page));
   if (found.length === 0 && !(await userExists(db, owner))) throw userNotFound();
   const entries = found.slice(0, rowsMax);
   // A page may also end because of its bytes; then the next one may turn out to be empty.
@@ -98,6 +102,14 @@ function sizeOfPiece(entries: KvListed[], from: number): number {
   do bytes += entries[to++]?.valueBytes ?? 0;
   while (to < entries.length && bytes + (entries[to]?.valueBytes ?? 0) <= listBounds.bytesMax);
   return to - from;
+}
+
+/** The first key that may be on a page: with the prefix, and greater than `after`, by bytes. */
+function firstKey(prefix: string, after: string | undefined): string {
+  if (after === undefined) return prefix;
+  // The next text: PostgreSQL's texts have no U+0000.
+  const next = `${after}\u0001`;
+  return Buffer.compare(Buffer.from(next), Buffer.from(prefix)) > 0 ? next : prefix;
 }
 
 /** The first text after all texts with the prefix, in code point order (UTF-8's byte order). */

@@ -4,10 +4,13 @@ import type { Scope } from '../tenancy/caller.ts';
 import {
   findEntries,
   incrementEntries,
+  type KvContent,
   type KvEntry,
   type KvIncrement,
   type KvOwner,
+  type KvPage,
   type KvWrite,
+  listPages,
   upsertEntries,
 } from './store.ts';
 
@@ -29,6 +32,8 @@ const batchBytesMax = 1024 * 1024;
 /** What an entry counts beside its value, so that a statement writes a bounded number of entries. */
 const entryBytes = 512;
 const readBatchesMax = 2;
+/** Rows that a shared statement reads for pages: a small page does not wait for several large ones. */
+const pageRowsMax = 1_000;
 const writeBatchesMax = 4;
 
 /** The key of a scope's batches. */
@@ -51,6 +56,14 @@ function createBatchers(db: Db) {
     bytesMax: Number.POSITIVE_INFINITY,
     batchesMax: readBatchesMax,
   });
+  const pages = new Batcher<KvPage, KvContent[] | undefined>({
+    run: (wanted) => listPages(db, scopeOf(wanted), wanted),
+    itemsMax: batchItemsMax,
+    bytesMax: pageRowsMax,
+    sizeOf: ({ rowsMax }) => rowsMax,
+    batchesMax: readBatchesMax,
+    prefersReplica: true,
+  });
   // If an entry is locked, the batcher writes each request's entries separately.
   const lockTimeoutMs = (items: unknown[]) => (items.length > 1 ? sharedLockTimeoutMs : 0);
   const shared = { itemsMax: batchItemsMax, batchesMax: writeBatchesMax, failsForOne: isRefusedStatement };
@@ -72,5 +85,5 @@ function createBatchers(db: Db) {
     bytesMax: Number.POSITIVE_INFINITY,
     namesOf: ({ userId, key }) => [userId + key],
   });
-  return { reads, writes, increments };
+  return { reads, pages, writes, increments };
 }

@@ -313,25 +313,58 @@ export async function deleteEntries(db: Db, owner: KvOwner, keys: string[]): Pro
 /** An entry without what tags consist of. */
 export type KvContent = Omit<KvEntry, 'id' | 'version'>;
 
-/** The user's entries with a key after `after` and within the prefix, by key: as many as the bounds allow. */
-export async function listEntriesByKey(
-  db: Db,
-  owner: KvOwner,
-  keys: { from: string; before: string | undefined; after: string | undefined },
-  { rowsMax, bytesMax }: ListBounds,
-): Promise<KvContent[]> {
-  const before = keys.before === undefined ? db`` : db`and key < (select ${keys.before}::text)`;
-  const after = keys.after === undefined ? db`` : db`and key > (select ${keys.after}::text)`;
+/** The entries of one user with keys from `from` on and before `before`, by key: as many as the bounds allow. */
+export type KvPage = KvOwner & { from: string; before: string | undefined } & ListBounds;
+
+/** Greater than every key: none is longer than 2,048 bytes (`QUARRY_KV_KEY_BYTES_MAX`). */
+const afterAllKeys = (db: Db) => db`repeat(chr(1114111), 513)`;
+
+/** The entries of a page. One that is larger than `bytesMax` is read by itself. */
+export async function listEntriesByKey(db: Db, page: KvPage): Promise<KvContent[]> {
   const rows = await db<Omit<KvContent, 'userId'>[]>`
     select key, value, created_at, updated_at, expires_at from (
       select *, sum(octet_length(value)) over (order by key rows unbounded preceding) - octet_length(value) as bytes_before
       from (select key, value, created_at, updated_at, expires_at from kv_entries
-        where app_id = ${owner.appId} and user_id = ${owner.userId} and sandbox_id = ${owner.sandboxId}
-          and key >= (select ${keys.from}::text) ${before} ${after} and ${isLive(db)}
-        order by key limit (select ${rowsMax}::bigint)) next) counted
-    where bytes_before < ${bytesMax}
+        where app_id = ${page.appId} and user_id = ${page.userId} and sandbox_id = ${page.sandboxId}
+          and key >= (select ${page.from}::text)
+          and key < coalesce((select ${page.before ?? null}::text), ${afterAllKeys(db)}) and ${isLive(db)}
+        order by key limit (select ${page.rowsMax}::bigint)) next) counted
+    where bytes_before < ${page.bytesMax}
     order by key`;
-  return rows.map((row) => ({ ...row, userId: owner.userId }));
+  return rows.map((row) => ({ ...row, userId: page.userId }));
+}
+
+/** Larger values are not read by statements that pages share. */
+const sharedValueBytesMax = 8 * 1024;
+
+/**
+ * The entries of many pages of one scope, in the order of the pages. Undefined for a page with a large value, so that its
+ * bytes must be counted: such a page is read alone.
+ */
+export async function listPages(db: Db, scope: Scope, pages: KvPage[]): Promise<(KvContent[] | undefined)[]> {
+  const column = <T>(pick: (page: KvPage) => T) => pages.map(pick);
+  const rows = await db<(Omit<KvContent, 'userId' | 'value'> & { place: number; value: string | null })[]>`
+    select w.place, e.* from
+      unnest((select ${column((p) => p.userId)}::uuid[]), (select ${column((p) => p.from)}::text[]),
+        (select ${column((p) => p.before ?? null)}::text[]), (select ${column((p) => p.rowsMax)}::bigint[]),
+        (select ${column((p) => Math.min(sharedValueBytesMax, Math.floor(p.bytesMax / p.rowsMax)))}::bigint[]))
+        with ordinality w (user_id, first, before, rows_max, value_bytes_max, place)
+      cross join lateral (
+        select key, case when octet_length(value) <= w.value_bytes_max then value end as value, created_at, updated_at,
+          expires_at
+        from kv_entries
+        where app_id = ${scope.appId} and user_id = w.user_id and sandbox_id = ${scope.sandboxId}
+          and key >= w.first and key < coalesce(w.before, ${afterAllKeys(db)}) and ${isLive(db)}
+        order by key limit w.rows_max) e
+    order by w.place, e.key`;
+  const found: (KvContent[] | undefined)[] = pages.map(() => []);
+  for (const { place, key, value, createdAt, updatedAt, expiresAt } of rows) {
+    const page = pages[place - 1];
+    if (page === undefined) continue;
+    if (value === null) found[place - 1] = undefined;
+    else found[place - 1]?.push({ userId: page.userId, key, value, createdAt, updatedAt, expiresAt });
+  }
+  return found;
 }
 
 /** Deletes expired entries. Returns how many. */

@@ -180,6 +180,42 @@ test('the total follows every creation and deletion, also concurrent ones', asyn
   assert.equal((await list('')).body.total_entries, 28);
 });
 
+test('pages by key that are requested together are each their own, also beside entries too large for one page', async () => {
+  const users = await Promise.all([1, 2].map(() => kv.createUser(app)));
+  const large = 'x'.repeat(1024 * 1024);
+  const values = { a: '1', 'a/b': '2', 'a/c': 'y'.repeat(9_000), b: large, c: large, d: large, e: large, f: '3' };
+  await Promise.all(
+    users.flatMap(({ token }) =>
+      [...Object.entries(values), ['\u{10ffff}', '4'] as const].map(([key, value]) =>
+        kv.api('PUT', `/api/v1/kv/${encodeURIComponent(key)}`, { token, body: { value } }),
+      ),
+    ),
+  );
+  const pages: [query: string, keys: string[], hasMore: boolean][] = [
+    ['prefix=a&limit=2', ['a', 'a/b'], true],
+    ['prefix=a', ['a', 'a/b', 'a/c'], false],
+    ['prefix=none', [], false],
+    ['limit=4', ['a', 'a/b', 'a/c', 'b'], true],
+    ['', ['a', 'a/b', 'a/c', 'b', 'c', 'd', 'e'], true],
+    [`cursor=${Buffer.from('e').toString('base64url')}`, ['f', '\u{10ffff}'], false],
+    [`prefix=f&cursor=${Buffer.from('a').toString('base64url')}`, ['f'], false],
+    [`prefix=a&cursor=${Buffer.from('f').toString('base64url')}`, [], false],
+    [`prefix=${encodeURIComponent('\u{10ffff}')}`, ['\u{10ffff}'], false],
+  ];
+  const wanted = users.flatMap((user) => pages.map((page) => [user, ...page] as const));
+  const responses = await Promise.all(
+    wanted.map(([{ token }, query]) => kv.api('GET', `/api/v1/kv_entries?${query}`, { token })),
+  );
+  for (const [i, [user, query, keys, hasMore]] of wanted.entries()) {
+    const { status, body } = responses[i] ?? assert.fail();
+    assert.deepEqual([status, keysOf({ body }), body.next_cursor !== null], [200, keys, hasMore], query);
+    for (const entry of body.data) {
+      assert.equal(entry.user, user.id);
+      assert.ok(entry.value === (values[entry.key as keyof typeof values] ?? '4'), `the value of ${entry.key}`);
+    }
+  }
+});
+
 test('the end of a prefix’s range is the next text in code point order', () => {
   assert.equal(firstTextAfterPrefix('ab'), 'ac');
   assert.equal(firstTextAfterPrefix('a\ud7ff'), 'a\ue000');

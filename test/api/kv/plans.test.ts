@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { openDatabase } from '../../../src/db/database.ts';
-import { findEntries, incrementEntries, listEntriesByKey, upsertEntries } from '../../../src/kv/store.ts';
+import { findEntries, incrementEntries, listEntriesByKey, listPages, upsertEntries } from '../../../src/kv/store.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { startKv } from '../../support/kv.ts';
 
@@ -25,13 +25,9 @@ test('a statement that requests share is planned once, also when it is a single 
       await upsertEntries(one, scope, [{ ...write, id: newUuid() }]);
       await incrementEntries(one, scope, [{ ...write, id: newUuid() }]);
       await findEntries(one, scope, [write]);
-      await listEntriesByKey(
-        one,
-        write,
-        { from: 'a', before: 'b', after: undefined },
-        { rowsMax: 51, bytesMax: 4_000_000 },
-      );
-      await listEntriesByKey(one, write, { from: 'a', before: 'b', after: 'a' }, { rowsMax: 51, bytesMax: 4_000_000 });
+      const page = { ...write, from: 'a', before: 'b', rowsMax: 51, bytesMax: 4_000_000 };
+      await listEntriesByKey(one, page);
+      await listPages(one, scope, [page]);
     }
     const plans = await one<{ generic: number }[]>`
       select generic_plans as generic from pg_prepared_statements where statement like '%kv_entries%'
