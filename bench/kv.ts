@@ -101,13 +101,24 @@ async function measureRequests(fixture: Fixture): Promise<void> {
 async function run(server: BenchServer, { requests, status }: Load, seconds: number): Promise<Result> {
   const cpuBefore = cpuSeconds(server);
   const databaseBefore = databaseSeconds();
-  const result = await autocannon({ url: server.url, connections, duration: seconds, requests });
+  const parts = split(requests);
+  // A connection builds all of its requests before the next connection is made, so with all of them for each, the first
+  // responses would be read after two seconds. Parts also keep the connections from writing the same keys in step.
+  const result = await autocannon({
+    ...{ url: server.url, connections, duration: seconds, requests: requests.slice(0, 1) },
+    setupClient: (client) => client.setRequests(parts.pop() ?? []),
+  });
   const perRequest = (seconds: number) => (seconds / result.requests.total) * 1_000_000;
   const cpu = perRequest(cpuSeconds(server) - cpuBefore);
   const database = perRequest(databaseSeconds() - databaseBefore);
   const good = status === 304 ? result['3xx'] : result['2xx'];
   const total = result['1xx'] + result['2xx'] + result['3xx'] + result['4xx'] + result['5xx'];
   return { rate: good / result.duration, p99: result.latency.p99, cpu, database, errors: total - good + result.errors };
+}
+
+/** One part for each connection. */
+function split(requests: Load['requests']): Load['requests'][] {
+  return Array.from({ length: connections }, (_, part) => requests.filter((_request, i) => i % connections === part));
 }
 
 function median(results: Result[]): Result {

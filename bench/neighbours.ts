@@ -5,17 +5,26 @@
  * search. Each attack has its own server: the work is measured alone, and then while another app keeps up the attack.
  * The figure is the p99 during the attack divided by the p99 alone.
  */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Worker } from 'node:worker_threads';
 import { Pool } from 'undici';
+import { startInBackground } from '../src/lib/background-process.ts';
 import { startServe } from '../test/support/serve.ts';
 import type { AttackName } from './neighbours/hostile.ts';
+import { openPhases } from './neighbours/phases.ts';
 
-const { values } = parseArgs({ options: { only: { type: 'string' }, seconds: { type: 'string', default: '30' } } });
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    seconds: { type: 'string', default: '30' },
+    phases: { type: 'boolean', default: false },
+  },
+});
 const seconds = Number(values.seconds);
 const settleMs = 3_000;
 const attacks: AttackName[] = [
@@ -28,7 +37,9 @@ type Work = keyof typeof workMs;
 
 for (const attack of attacks.filter((name) => values.only === undefined || name === values.only)) {
   const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
+  const observer = values.phases ? `--import=${new URL('./neighbours/observe.ts', import.meta.url)}` : '';
   const server = await startServe({
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${observer}`.trim(),
     QUARRY_DATA_DIR: dataDir,
     QUARRY_LOG_LEVEL: 'fatal',
     QUARRY_FETCH_ALLOW: '127.0.0.1',
@@ -39,15 +50,28 @@ for (const attack of attacks.filter((name) => values.only === undefined || name 
       developer_token: string;
     };
     const neighbour = await createNeighbour(server.baseUrl, credentials.secret_key);
+    const phases = values.phases ? await openPhases(server, dataDir) : undefined;
     await neighbour.measure(2);
+    await phases?.start();
     const alone = await neighbour.measure(seconds);
-    const hostile = new Worker(new URL('./neighbours/hostile.ts', import.meta.url), {
-      workerData: { base: server.baseUrl, key: await createApp(server.baseUrl, credentials.developer_token), attack },
-    });
-    await new Promise((resolve, reject) => hostile.once('message', resolve).once('error', reject));
+    const aloneAt = await phases?.summary();
+    const key = await createApp(server.baseUrl, credentials.developer_token);
+    const hostile = startInBackground((own) =>
+      fork(
+        new URL('./neighbours/hostile.ts', import.meta.url),
+        [JSON.stringify({ base: server.baseUrl, key, attack })],
+        own,
+      ),
+    );
+    const [started] = await Promise.race([once(hostile, 'message'), once(hostile, 'exit')]);
+    if (started !== 'started') throw new Error(`The attack ended with ${started}.`);
     await wait(settleMs);
+    await phases?.start();
     const beside = await neighbour.measure(seconds);
-    await hostile.terminate();
+    const besideAt = await phases?.summary();
+    await phases?.stop();
+    hostile.kill('SIGKILL');
+    await once(hostile, 'exit');
     console.log(`\n${attack}`);
     for (const work of Object.keys(workMs) as Work[]) {
       const [before, now] = [percentiles(alone[work]), percentiles(beside[work])];
@@ -55,6 +79,8 @@ for (const attack of attacks.filter((name) => values.only === undefined || name 
         `  ${work.padEnd(10)} alone p50 ${ms(before.p50)} p99 ${ms(before.p99)}   beside p50 ${ms(now.p50)} p99 ${ms(now.p99)}   ${(now.p99 / before.p99).toFixed(2)} x`,
       );
     }
+    for (const [when, lines] of Object.entries({ alone: aloneAt ?? [], beside: besideAt ?? [] }))
+      for (const line of lines) console.log(`  ${when} ${line}`);
     await neighbour.close();
   } finally {
     await server.kill();

@@ -2,17 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { getPriority, setPriority } from 'node:os';
-
-import { parentPort, Worker, workerData } from 'node:worker_threads';
+import { Worker } from 'node:worker_threads';
 import { zipSync } from 'fflate';
 
 /**
- * The hostile tenant, in a separate thread so that sending does not slow down the measurement. It continues its
- * attack until it is ended. `{ base, key, attack }` come as worker data.
+ * The hostile tenant, which its parent starts in the background: a real attacker works on other machines, so here it
+ * must not take processor time from the server. It continues its attack until it is ended. `{ base, key, attack }` come
+ * as an argument in JSON.
  */
-const attackerNiceness = 10;
-const { base, key, attack } = workerData as { base: string; key: string; attack: AttackName };
+const { base, key, attack } = JSON.parse(process.argv[2] ?? '') as { base: string; key: string; attack: AttackName };
 
 export type AttackName = keyof typeof attacks;
 type Answer = { id: string; access_token: string };
@@ -136,8 +134,7 @@ const attacks = {
    * attack.
    */
   async 'bare threads'() {
-    const spin = `require('node:os').setPriority(0, ${getPriority()}); for (;;);`;
-    for (let n = 0; n < 2; n++) new Worker(spin, { eval: true });
+    for (let n = 0; n < 2; n++) new Worker('for (;;);', { eval: true });
   },
 
   /**
@@ -145,7 +142,7 @@ const attacks = {
    */
   async 'bare transfers'() {
     const bare = `
-      require('node:os').setPriority(0, ${getPriority() - attackerNiceness});
+      require('node:os').setPriority(0, 0);
       const piece = Buffer.alloc(1_000_000, 'x');
       process.once('disconnect', () => process.exit());
       require('node:http').createServer((request, response) => {
@@ -156,7 +153,8 @@ const attacks = {
           more();
         });
       }).listen(0, '127.0.0.1', function () { process.send(this.address().port); });`;
-    const child = spawn(process.execPath, ['-e', bare], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const;
+    const child = spawn(process.execPath, ['-e', bare], { detached: true, stdio: [...stdio] });
     const [port] = await once(child, 'message');
     const body = 'QUFB'.repeat(10_000_000);
     const url = `http://127.0.0.1:${port}`;
@@ -172,9 +170,6 @@ const attacks = {
   },
 };
 
-if (parentPort !== null) {
-  // A real attacker works on other machines, so here it must not take processor time from the server.
-  setPriority(0, getPriority() + attackerNiceness);
-  await attacks[attack]();
-  parentPort.postMessage('started');
-}
+process.once('disconnect', () => process.exit());
+await attacks[attack]();
+process.send?.('started');

@@ -5,16 +5,17 @@ import { contain, UncaughtError } from '../lib/contain.ts';
 import type { AppError } from '../lib/errors.ts';
 import { quotaError, usePages } from '../tenancy/quotas.ts';
 import { CommitQueue } from './commit-queue.ts';
-import { leftOutMax, pagesLeft, progressOf, refreshPriority, sortLinks } from './frontier.ts';
+import { pagesLeft, progressOf, refreshPriority, sortLinks } from './frontier.ts';
+import { addPages, PageResults } from './page-results.ts';
 import { normalizeUrl } from './page-url.ts';
 import { failedPage, type KnownPage, type PageOutcome, readPage } from './read-page.ts';
 import { RobotsCache } from './robots-cache.ts';
 import { linkedSignal, pause } from './signals.ts';
-import { heldColumns, type ReadPage, readHeld, SiteBoxes } from './site-boxes.ts';
+import { readHeld, SiteBoxes } from './site-boxes.ts';
 import { readSitemaps } from './sitemaps.ts';
 import * as store from './store.ts';
-import { type EngineDeps, type FinishedPage, failedOf, isCharged, type TurnEnd, type TurnOptions } from './turn.ts';
-import type { Crawl, CrawledPage, CrawlSink, FailedPage, PageFailure } from './types.ts';
+import { type EngineDeps, type FinishedPage, isCharged, type TurnEnd, type TurnOptions } from './turn.ts';
+import type { Crawl, CrawledPage, CrawlSink, PageFailure } from './types.ts';
 
 const codeOfError = 'internal_error';
 const internalError = { reason: codeOfError, code: codeOfError, message: 'The crawl could not continue.' } as const;
@@ -314,81 +315,9 @@ class Turn {
     // These statements do not need each other's results, so they are sent together: a commit consists mostly of
     // waiting for replies.
     const [crawl, twins] = await Promise.all([this.#lock(tx), store.listDuplicatePages(tx, this.#crawl, canonical)]);
-    const accepted = new Set<FinishedPage>();
-    const pages: { page: CrawledPage; prepared: unknown }[] = [];
-    const failures: FailedPage[] = [];
-    const rows: Parameters<typeof store.finishPages>[2] = [];
-    const states: store.PageState[] = [];
-    const unchanged: string[] = [];
-    const gone: string[] = [];
-    const held: { urlHash: Buffer; outcome: ReadPage }[] = [];
-    const follow = (links: string[], depth: number): void => {
-      if (crawl.settings.mode !== 'site' || crawl.settings.sitemap === 'only') return;
-      const sorted = sortLinks(crawl, links, depth + 1);
-      found.push(...sorted.pages);
-      leftOut.push(...sorted.leftOut);
-    };
-    const leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[] = [];
-    const found: { url: string; depth: number }[] = [];
-
-    for (const finished of batch) {
-      const { queued, known, outcome } = finished;
-      if (queued.held !== null) crawl.waiting -= 1;
-      const row = { urlHash: queued.urlHash, reason: null, canonicalHash: null, contentHash: null, boxes: null };
-      if (outcome.kind === 'retry') await store.postponePage(tx, crawl, queued.urlHash, outcome.delayMs);
-      else if (outcome.kind === 'left_out') {
-        rows.push({ ...row, state: 'left_out', reason: outcome.reason });
-        crawl.discovered -= 1;
-        crawl.leftOut += 1;
-        if (outcome.fetched) crawl.dropped += 1;
-      } else if (outcome.kind === 'failed') {
-        rows.push({ ...row, state: 'failed', reason: outcome.failure.code });
-        crawl.failed += 1;
-        if (outcome.gone) gone.push(queued.url);
-        // The target of a redirect exists, although it cannot be read now.
-        else if (known !== undefined) follow(known.links, queued.depth);
-        failures.push(failedOf(finished, outcome));
-      } else {
-        const canonicalHash = store.hashUrl(outcome.canonical);
-        const { contentHash } = outcome.state;
-        const twin = store.duplicateKey(canonicalHash, contentHash);
-        const isStart = queued.depth === 0;
-        // A redirect to a page with its own row adds nothing. Neither does the same text under one canonical URL.
-        const moved = outcome.finalUrl !== queued.url;
-        const elsewhere =
-          moved && queued.held === null && (await this.#isKnownElsewhere(tx, crawl, outcome.finalUrl, queued.depth));
-        if (isStart) crawl.scopeUrl = outcome.finalUrl;
-        if (finished.isHeld && !elsewhere) {
-          held.push({ urlHash: queued.urlHash, outcome });
-          crawl.waiting += 1;
-        } else if (!isStart && (elsewhere || twins.has(twin))) {
-          rows.push({ ...row, state: 'left_out', reason: 'duplicate' });
-          crawl.discovered -= 1;
-          crawl.dropped += 1;
-          crawl.leftOut += 1;
-        } else {
-          twins.add(twin);
-          rows.push({ ...row, state: 'done', canonicalHash, contentHash, boxes: outcome.state.boxes });
-          crawl.done += 1;
-          pages.push({ page: outcome.page, prepared: finished.prepared });
-          accepted.add(finished);
-        }
-        if (outcome.state === known) unchanged.push(queued.url);
-        else if (held.at(-1)?.outcome !== outcome) states.push(outcome.state);
-        follow(outcome.state.links, queued.depth);
-      }
-      // At the page limit, order matters: the result must be the same as if each page were committed alone.
-      if (found.length > pagesLeft(crawl)) await this.#addPages(tx, crawl, found.splice(0), leftOut.splice(0));
-    }
-    await Promise.all([
-      store.finishPages(tx, crawl, rows),
-      ...held.map(({ urlHash, outcome }) => store.holdPage(tx, crawl, { urlHash, ...heldColumns(outcome) })),
-      store.savePageStates(tx, crawl, states),
-      store.touchPageStates(tx, crawl, unchanged),
-      store.dropPageStates(tx, crawl, gone),
-      this.#addPages(tx, crawl, found, leftOut),
-    ]);
-    const start = failures.find((failure) => failure.isStart);
+    const results = new PageResults(tx, crawl, twins);
+    for (const finished of batch) await results.add(finished);
+    const { pages, failures, accepted } = await results.write();
     const [isWanted] = await Promise.all([
       this.#sink.commit(tx, crawl, { pages, failures, progress: progressOf(crawl) }),
       store.updateCrawl(tx, crawl),
@@ -398,30 +327,12 @@ class Turn {
       return { crawl, accepted: new Set<FinishedPage>(), over: true };
     }
     await usePages(tx, crawl, batch.filter(isCharged).length);
+    const start = failures.find((failure) => failure.isStart);
     if (start !== undefined) {
       await store.finishCrawl(tx, crawl);
       await this.#sink.finish(tx, crawl, { state: 'failed', failure: start.failure });
     }
     return { crawl, accepted, over: start !== undefined };
-  }
-
-  async #isKnownElsewhere(tx: Transaction, crawl: Crawl, finalUrl: string, depth: number): Promise<boolean> {
-    const alias = [{ url: finalUrl, depth, state: 'alias' as const, reason: null }];
-    return (await store.insertFinishedPages(tx, crawl, alias)) === 0;
-  }
-
-  async #addPages(
-    tx: Transaction,
-    crawl: Crawl,
-    found: { url: string; depth: number }[],
-    leftOut: { url: string; depth: number; state: 'left_out' | 'alias'; reason: string | null }[],
-  ): Promise<void> {
-    const unique = [...new Map(found.map((page) => [page.url, page])).values()];
-    crawl.discovered += await store.insertPages(tx, crawl, unique, pagesLeft(crawl));
-    const kept = leftOut.slice(0, Math.max(0, leftOutMax - crawl.leftOut));
-    crawl.leftOut += await store.insertFinishedPages(tx, crawl, [
-      ...new Map(kept.map((page) => [page.url, page])).values(),
-    ]);
   }
 
   #hasListsToRead(): boolean {
@@ -443,7 +354,7 @@ class Turn {
           const page = listed.get(url);
           return page === undefined ? [] : [{ url, priority: refreshPriority(page, fetchedAt, now) }];
         });
-        await this.#addPages(tx, locked, sorted.pages, sorted.leftOut);
+        await addPages(tx, locked, sorted);
         await store.prioritizePages(tx, locked, pages);
         locked.sitemapRead = last;
         await store.updateCrawl(tx, locked);

@@ -30,14 +30,17 @@ export function refreshPriority(page: SitemapPage, fetchedAt: Date | undefined, 
 
 type Found = { url: string; depth: number };
 
+/** The pages that links lead to. */
+export type FoundPages = { pages: Found[]; leftOut: (Found & { state: 'left_out'; reason: string })[] };
+
 /**
  * Sorts normalised links into those that the crawl will visit and those it leaves out for a reason that its owner may
  * want to know: a path that the settings exclude, the depth, a path that grows without end. Links to other hosts and
  * to images are ignored.
  */
-export function sortLinks(crawl: Crawl, links: readonly string[], depth: number) {
+export function sortLinks(crawl: Crawl, links: readonly string[], depth: number): FoundPages {
   const pages: Found[] = [];
-  const leftOut: (Found & { state: 'left_out'; reason: string })[] = [];
+  const leftOut: FoundPages['leftOut'] = [];
   if (crawl.scopeUrl === null) return { pages, leftOut };
   const { settings } = crawl;
   const scope = {

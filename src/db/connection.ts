@@ -6,6 +6,7 @@ import { Client, tryServers } from './client.ts';
 import { ConnectionError, DatabaseError } from './errors.ts';
 import { type Compiled, type Result, type Row, toCamel, withOrigin } from './sql.ts';
 import { parserOf, serialize } from './values.ts';
+import { wholeMessagesOf } from './whole-messages.ts';
 
 export type ConnectionOptions = {
   target: DatabaseTarget;
@@ -45,6 +46,9 @@ export class Connection {
     this.#prepare = prepare;
     const settings = { application_name: applicationName, pipeline: true };
     this.#client = new Client(target, settings as pg.ClientConfig, { timeoutMs, behindPooler });
+    const wire = this.#wire;
+    const attach = wire.attachListeners.bind(wire);
+    wire.attachListeners = (stream) => attach(wholeMessagesOf(stream));
   }
 
   /** @param onLost is called once if the session ends without `close` */
@@ -145,11 +149,15 @@ export class Connection {
     this.#client.destroy();
   }
 
+  get #wire(): Wire {
+    return (this.#client as unknown as { connection: Wire }).connection;
+  }
+
   /** Sends the statements of one turn in one system call, which costs as much as one of them. */
   #gather(): void {
     if (this.#isGathering) return;
     this.#isGathering = true;
-    const { stream } = (this.#client as unknown as { connection: Wire }).connection;
+    const { stream } = this.#wire;
     stream.cork();
     process.nextTick(() => {
       this.#isGathering = false;
@@ -198,6 +206,7 @@ type Wire = {
   execute(message: object): void;
   sync(): void;
   sendCopyFail(reason: string): void;
+  attachListeners(source: Parameters<typeof wholeMessagesOf>[0]): void;
 };
 type Field = { name: string; dataTypeID: number };
 type Done = (error: unknown, rows?: Result<Row[]>) => void;

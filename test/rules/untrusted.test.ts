@@ -54,3 +54,27 @@ test('nothing calls the parsers but their processes', () => {
   assert.ok(!callsParsers({ name: 'src/a.ts', text: text('html/page.ts', 'type ') }));
   assert.ok(!callsParsers({ name: 'src/a.ts', text: text('pool/pool.ts') }));
 });
+
+/** What may start processes in the foreground, each with the reason. */
+const inForeground: Record<string, string> = {
+  'src/content/git/repository.ts': 'git has a deadline of the wall clock, and mostly waits for the network',
+};
+
+/** Starts a process, but not in the background. */
+const startsInForeground = ({ text }: Source) =>
+  /(?<!startInBackground\(\(own\) =>\s*)(?<![.\w])(?:spawn|fork|exec|execFile)\(/.test(
+    text.replaceAll(/^\s*(?:\*|\/).*$/gm, ''),
+  );
+
+test('processes that work on what tenants sent are started in the background', () => {
+  const works = ({ name }: Source) => /^src\/(?:content|automations)\//.test(name);
+  const wrong = sources.filter((source) => works(source) && startsInForeground(source));
+  assert.deepEqual(
+    namesOf(wrong),
+    Object.keys(inForeground),
+    'Start them with startInBackground of src/lib/background-process.ts.',
+  );
+
+  assert.ok(startsInForeground({ name: 'src/a.ts', text: "const child = spawn('git', ['log']);" }));
+  assert.ok(!startsInForeground({ name: 'src/a.ts', text: 'startInBackground((own) =>\n  fork(file, [], own),\n);' }));
+});

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Lanes } from '../../fairness/lanes.ts';
+import { startInBackground } from '../../lib/background-process.ts';
 import { defined } from '../../lib/defined.ts';
 import { AppError } from '../../lib/errors.ts';
 import { programFile } from '../../lib/program-file.ts';
@@ -168,13 +169,15 @@ export class ExpressionPool {
   }
 
   #start(): Child {
-    const forked = fork(programFile('./expression-entry', import.meta.url), [], {
-      execArgv: [`--max-old-space-size=${memoryMb}`, '--max-semi-space-size=8', '--stack-size=3900'],
-      env: environment,
-      cwd: '/',
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    });
+    const forked = startInBackground((own) =>
+      fork(programFile('./expression-entry', import.meta.url), [], {
+        ...own,
+        execArgv: [`--max-old-space-size=${memoryMb}`, '--max-semi-space-size=8', '--stack-size=3900'],
+        ...{ env: environment, cwd: '/' },
+        serialization: 'advanced',
+        stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      }),
+    );
     const ready = Promise.withResolvers<void>();
     const child: Child = {
       process: forked,

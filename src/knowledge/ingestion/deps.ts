@@ -13,8 +13,17 @@ import type { Embedders } from '../embedding/embedders.ts';
 import type { SourceKey } from '../index/store.ts';
 import type { SourceRow } from '../sources/store.ts';
 
-/** Called in the transaction that makes the ingestion active. */
-type Launch = (tx: Transaction, appId: string, sourceId: string, ingestionId: string) => Promise<void>;
+/**
+ * Called in the transaction that makes the ingestion active. Returns whether the caller goes on with it, which it may only
+ * do with a push, and only if it says so.
+ */
+type Launch = (
+  tx: Transaction,
+  appId: string,
+  sourceId: string,
+  ingestionId: string,
+  mayContinue?: boolean,
+) => Promise<boolean>;
 
 export type KnowledgeWorkDeps = {
   db: Database;

@@ -24,7 +24,8 @@ import {
   requireNext,
   withNewId,
 } from './prepare.ts';
-import { type Reading, readAhead, startReading, writtenMax } from './read-ahead.ts';
+import type { PushTurn } from './push-turn.ts';
+import { type Reading, readAhead, writtenMax } from './read-ahead.ts';
 import { addError, addWritten, emptyStats, type Stats } from './stats.ts';
 import type { IngestionError, IngestionRow, ItemRow } from './store.ts';
 import * as store from './store.ts';
@@ -50,7 +51,8 @@ export class IngestionRun {
   readonly stats: Stats = emptyStats();
   readonly #ingestion: IngestionRow;
   readonly #holder: string;
-  readonly #mayLead: boolean;
+  /** The turn of the job that does the work; undefined if a request does it. */
+  readonly #turn: PushTurn<ItemWork> | undefined;
   readonly #documents: string[] = [];
   readonly #notes: Record<string, unknown> = {};
   #progressMs = 0;
@@ -58,7 +60,7 @@ export class IngestionRun {
   constructor(
     deps: KnowledgeWorkDeps,
     ingestion: IngestionRow,
-    { holder, signal, mayLead }: { holder: string; signal: AbortSignal; mayLead: boolean },
+    { holder, signal, turn }: { holder: string; signal: AbortSignal; turn: PushTurn<ItemWork> | undefined },
   ) {
     this.deps = deps;
     this.signal = signal;
@@ -66,7 +68,7 @@ export class IngestionRun {
     this.#holder = holder;
     // A restore records what it did with each document, and continues to count after a crash.
     if (ingestion.kind === 'restore') Object.assign(this.stats, ingestion.stats);
-    this.#mayLead = mayLead;
+    this.#turn = turn;
   }
 
   /** Runs the ingestion to its end; `pull` does the pull itself and returns its failure, if any. */
@@ -183,9 +185,10 @@ export class IngestionRun {
     const pending = items.filter((item) => item.state === 'pending');
     const [only] = items.length === 1 ? pending : [];
     let first: ItemReading | undefined;
-    if (this.#mayLead && this.#ingestion.kind === 'push' && only && isPush(only)) {
-      first = startReading(only, (item) => this.#readItem(source, item));
-      if (await this.#writeWithFollowers(source, first)) return;
+    if (this.#turn && this.#ingestion.kind === 'push' && only && isPush(only)) {
+      [first] = this.#turn.read(source, [only], (item, signal) => this.#readItem(source, item, { signal }));
+      this.#turn.drop([only]);
+      if (first && (await this.#writeWithFollowers(source, this.#turn, first))) return;
     }
     const contents = new ItemContents(db, pending);
     const read = (item: ItemRow) => first?.work ?? this.#readItem(source, item, { contents });
@@ -197,35 +200,31 @@ export class IngestionRun {
    * Ends this ingestion together with the pushes that wait behind it, in one transaction. Returns false if it must be
    * written alone: none waits, or one of the documents fails.
    */
-  async #writeWithFollowers(source: SourceRow, first: ItemReading): Promise<boolean> {
+  async #writeWithFollowers(source: SourceRow, turn: PushTurn<ItemWork>, first: ItemReading): Promise<boolean> {
     if (!this.deps.embedder.local) return false;
     const { appId, sourceId } = this.#ingestion;
-    const followers = takeFollowers(await store.listFollowers(this.deps.db, appId, sourceId, writtenMax - 1));
+    // Those of the next group are read while this one is written.
+    const followers = takeFollowers(await store.listFollowers(this.deps.db, appId, sourceId, 2 * writtenMax - 1));
     if (followers.length === 0) return false;
-    const stop = new AbortController();
-    const signal = AbortSignal.any([this.signal, stop.signal]);
     const contents = new ItemContents(this.deps.db, followers);
-    const read = (item: ItemRow) => this.#readItem(source, item, { contents, signal });
-    const readings = followers.map((item) => startReading(item, read));
+    const readings = turn.read(source, followers, (item, signal) => this.#readItem(source, item, { contents, signal }));
     try {
       await first.work;
-      const works = await takeRead([first, ...readings].map(({ work }) => work));
+      const works = await takeRead([first, ...readings.slice(0, writtenMax - 1)].map(({ work }) => work));
       const [group = []] = groupWrites(takeWrites([first.item, ...followers], works));
       if (group.length < 2) return false;
-      await this.#endTogether(source, group);
+      await this.#endTogether(source, turn, group);
       return true;
     } catch (error) {
       if (error instanceof FollowersChanged || describeFailure(error)) return false;
       throw error;
-    } finally {
-      // Documents that take long stay queued, and are then read again.
-      stop.abort();
     }
   }
 
-  async #endTogether(source: SourceRow, group: readonly ItemWrite[]): Promise<void> {
+  async #endTogether(source: SourceRow, turn: PushTurn<ItemWork>, group: readonly ItemWrite[]): Promise<void> {
     const { appId, id } = this.#ingestion;
     const followers = group.map(({ item }) => item.ingestionId).filter((other) => other !== id);
+    let next: string | undefined;
     await this.write(source, group, async (tx) => {
       if (!(await store.lockFollowers(tx, appId, followers))) throw new FollowersChanged();
       const outcomes = group.map((write) => {
@@ -234,8 +233,10 @@ export class IngestionRun {
         return { id: write.item.ingestionId, metadata: itemMetadata({ result: resultOf(write) }), stats };
       });
       await store.endPushes(tx, appId, outcomes);
-      await this.#promoteNext(tx);
+      next = await this.#promoteNext(tx);
     });
+    turn.drop(group.map(({ item }) => item));
+    turn.continueWith(next);
   }
 
   async #readItem(
@@ -444,16 +445,19 @@ export class IngestionRun {
     metadata: Record<string, unknown>,
   ): Promise<void> {
     const { appId, id } = this.#ingestion;
-    await this.commit(async (tx) => {
+    const next = await this.commit(async (tx) => {
       await store.finishIngestion(tx, appId, id, { status, error, metadata, stats: this.stats });
-      await this.#promoteNext(tx);
+      return this.#promoteNext(tx);
     });
+    this.#turn?.continueWith(next);
   }
 
-  async #promoteNext(tx: Transaction): Promise<void> {
+  /** Makes the next ingestion of the source active. Returns it if this job goes on with it. */
+  async #promoteNext(tx: Transaction): Promise<string | undefined> {
     const { appId, sourceId } = this.#ingestion;
     const next = await store.promoteQueued(tx, appId, sourceId);
-    if (next !== undefined) await this.deps.launch(tx, appId, sourceId, next);
+    const mayContinue = this.#turn?.mayContinue;
+    return next !== undefined && (await this.deps.launch(tx, appId, sourceId, next, mayContinue)) ? next : undefined;
   }
 }
 
@@ -462,7 +466,7 @@ type ItemWrite = PreparedInput & { item: ItemRow };
 
 type ItemReading = Reading<ItemRow, ItemWork>;
 
-type ItemWork =
+export type ItemWork =
   | { kind: 'write'; ready: PreparedInput }
   | { kind: 'keep' }
   | { kind: 'reuse'; documentId: string }

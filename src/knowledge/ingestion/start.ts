@@ -103,13 +103,11 @@ function insert(db: Db, { source, kind, items, metadata = {}, also }: NewIngesti
   return db.begin(async (tx) => {
     const id = newUuid();
     const queued = waits && (await store.lockActive(tx, appId, sourceId));
-    const inserted = store.insertIngestion(tx, { appId, id, sourceId, kind, metadata, queued }, items);
-    // One that is queued cannot be refused, so its items are sent with it.
-    const [row] = await Promise.all([inserted, queued && store.insertItems(tx, appId, id, items)]);
+    const isLast = queued && also === undefined;
+    const row = await store.insertIngestion(tx, { appId, id, sourceId, kind, metadata, queued }, items, isLast);
     if (!row) return undefined;
     await also?.(tx, row);
     if (queued) return row;
-    await store.insertItems(tx, appId, id, items);
     // The work is done by `runInline`. The job is needed only if this process crashes.
     await launchIngestion(tx, source, row, inline ? (leaseSeconds + 1) * 1_000 : 0);
     return row;

@@ -68,19 +68,29 @@ export type ItemRow = ItemContent & {
 
 export type NewItem = ItemContent & Pick<ItemRow, 'documentId' | 'dedupe'> & Partial<Pick<ItemRow, 'aclId' | 'hasAcl'>>;
 
-/** Inserts the ingestion. Returns undefined if another one of the source is active and this one must not queue. */
+/**
+ * Inserts the ingestion and its items. Returns undefined, and writes nothing, if another one of the source is active and
+ * this one must not queue.
+ * @param isLast whether nothing else follows in the transaction, which then commits with it; only for one that queues
+ */
 export async function insertIngestion(
   db: Db,
   ingestion: Pick<IngestionRow, 'appId' | 'id' | 'sourceId' | 'kind' | 'queued' | 'metadata'>,
   items: readonly NewItem[],
+  isLast: boolean,
 ): Promise<IngestionRow | undefined> {
-  return db<IngestionRow[]>`
-    insert into knowledge_ingestions (app_id, id, source_id, kind, queued, metadata, acl_ids)
-    values (${ingestion.appId}, ${ingestion.id}, ${ingestion.sourceId}, ${ingestion.kind}, ${ingestion.queued},
-      ${JSON.stringify(ingestion.metadata)}::text::jsonb, ${aclsOf(db, ingestion, items)})
-    on conflict (app_id, source_id)
-      where status in ('pending', 'running', 'awaiting_callback') and not queued do nothing
-    returning *`.first();
+  const statement = db<IngestionRow[]>`
+    with made as (
+      insert into knowledge_ingestions (app_id, id, source_id, kind, queued, metadata, acl_ids)
+      values (${ingestion.appId}, ${ingestion.id}, ${ingestion.sourceId}, ${ingestion.kind}, ${ingestion.queued},
+        ${JSON.stringify(ingestion.metadata)}::text::jsonb, ${aclsOf(db, ingestion, items)})
+      on conflict (app_id, source_id)
+        where status in ('pending', 'running', 'awaiting_callback') and not queued do nothing
+      returning *),
+    items as (${insertItems(db, items)})
+    select * from made`;
+  const [row] = await (isLast ? db.runLast(statement) : statement);
+  return row;
 }
 
 /** SQL: the lists of grants of the documents that an ingestion concerns. */
@@ -100,20 +110,16 @@ function aclsOf(
         where app_id = ${appId} and id = any(${replaced}::uuid[]) and acl_id is not null) a)`;
 }
 
-export async function insertItems(
-  db: Db,
-  appId: string,
-  ingestionId: string,
-  items: readonly NewItem[],
-): Promise<void> {
+/** SQL: inserts the items of the ingestion in `made`, if there is one. */
+function insertItems(db: Db, items: readonly NewItem[]): Statement {
   const { all, starts, sizes } = joinBytes(items.map(({ content }) => content ?? Buffer.alloc(0)));
-  await db`
+  return db`
     insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,
       content_type, filename, title, metadata, dedupe, acl_id, has_acl)
-    select ${appId}::uuid, ${ingestionId}::uuid, i.ordinal, i.document_id, i.file_id,
+    select made.app_id, made.id, i.ordinal, i.document_id, i.file_id,
       case when i.has_content then substring(${all}::bytea from i.start for i.size) end, i.is_text, i.content_type,
       i.filename, i.title, i.metadata, i.dedupe, i.acl_id, i.has_acl
-    from unnest(${items.map((_item, ordinal) => ordinal)}::int[], ${items.map((item) => item.documentId)}::uuid[],
+    from made, unnest(${items.map((_item, ordinal) => ordinal)}::int[], ${items.map((item) => item.documentId)}::uuid[],
       ${items.map((item) => item.fileId)}::uuid[], ${items.map((item) => item.content !== null)}::boolean[],
       ${starts}::int[], ${sizes}::int[], ${items.map((item) => item.isText)}::boolean[],
       ${items.map((item) => item.contentType)}::text[], ${items.map((item) => item.filename)}::text[],

@@ -1,4 +1,4 @@
-import type { Transaction } from '../../db/database.ts';
+import type { Db, Transaction } from '../../db/database.ts';
 import { isDatabaseUnavailable } from '../../db/errors.ts';
 import { keepLease } from '../../jobs/lease.ts';
 import { addJob } from '../../jobs/queue.ts';
@@ -13,7 +13,8 @@ import { findSourceById, type SourceRow } from '../sources/store.ts';
 import { restoreVersions } from '../versions/restore.ts';
 import { knowledgeSink, startPull } from './crawl-sink.ts';
 import type { KnowledgeWorkDeps } from './deps.ts';
-import { IngestionRun, LeaseLost } from './run.ts';
+import { PushTurn } from './push-turn.ts';
+import { IngestionRun, type ItemWork, LeaseLost } from './run.ts';
 import * as store from './store.ts';
 
 export const leaseSeconds = 10;
@@ -22,6 +23,8 @@ export const heartbeatMs = 1_500;
 
 /** The controls of the job that does the work; empty if a request does it. */
 export type JobControls = Partial<Pick<JobContext, 'signal' | 'waitOutside' | 'crowdedOut'>>;
+
+type Turn = PushTurn<ItemWork> | undefined;
 
 export type KnowledgeWork = ReturnType<typeof createKnowledgeWork>;
 
@@ -39,8 +42,35 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
   const embedderOf = (source: SourceRow) => servingEmbedder(given.embedders, source);
   const deps: KnowledgeWorkDeps = { ...given, launch, embedderOf };
 
-  /** Runs an ingestion to its end unless another process does. Returns whether it has ended or was deleted. */
-  async function runIngestion(appId: string, id: string, { signal, ...controls }: JobControls = {}): Promise<boolean> {
+  /**
+   * Runs an ingestion to its end unless another process does, and in a job also the pushes that wait behind it, for a
+   * while. Returns whether it has ended or was deleted.
+   */
+  async function runIngestion(appId: string, id: string, controls: JobControls = {}): Promise<boolean> {
+    // A request waits for its own document, not for others.
+    const turn = controls.waitOutside === undefined ? undefined : new PushTurn<ItemWork>(controls.signal);
+    try {
+      const hasEnded = await runOne(appId, id, controls, turn);
+      for (let next = turn?.takeNext(); next !== undefined; next = turn?.takeNext())
+        if (!(await runNext(appId, next, controls, turn))) break;
+      return hasEnded;
+    } finally {
+      turn?.end();
+    }
+  }
+
+  /** Runs an ingestion after another one. If it does not end, its own job, which waits meanwhile, is due now. */
+  async function runNext(appId: string, id: string, controls: JobControls, turn: Turn): Promise<boolean> {
+    try {
+      if (await runOne(appId, id, controls, turn)) return true;
+    } catch (error) {
+      log.warn({ err: error, ingestion: id }, 'An ingestion was interrupted and continues in its own job');
+    }
+    await addIngestJob(db, appId, id);
+    return false;
+  }
+
+  async function runOne(appId: string, id: string, { signal, ...controls }: JobControls, turn: Turn): Promise<boolean> {
     const holder = newUuid();
     const ingestion = await store.claimIngestion(db, appId, id, holder, leaseSeconds);
     if (!ingestion) return store.isFinished(db, appId, id);
@@ -54,9 +84,7 @@ export function createKnowledgeWork(given: Omit<KnowledgeWorkDeps, 'launch' | 'e
       ...{ ...deps, embedder: outside(embedder, controls) },
       embedderOf: async (source: SourceRow) => outside(await embedderOf(source), controls),
     };
-    // A request waits for its own document, not for others.
-    const mayLead = controls.waitOutside !== undefined;
-    const run = new IngestionRun(ofRun, ingestion, { holder, signal: stop, mayLead });
+    const run = new IngestionRun(ofRun, ingestion, { holder, signal: stop, turn });
     try {
       await run.work(pullSource);
       return true;
@@ -90,15 +118,27 @@ export async function launchIngestion(
 ): Promise<void> {
   const pull = ingestion.kind === 'pull' ? findCreatableKind(source.type)?.pull : undefined;
   if (pull?.by === 'crawl') return startPull(tx, source, ingestion.id, pull.settings(source.payload));
-  const payload = { appId: source.appId, ingestionId: ingestion.id };
-  await addJob(tx, taskNames.ingest, payload, { key: `ingest/${ingestion.id}`, inMs });
+  await addIngestJob(tx, source.appId, ingestion.id, inMs);
 }
 
-/** The same for an ingestion that waited until now. */
-export async function launch(tx: Transaction, appId: string, sourceId: string, ingestionId: string): Promise<void> {
+function addIngestJob(db: Db, appId: string, ingestionId: string, inMs?: number): Promise<void> {
+  return addJob(db, taskNames.ingest, { appId, ingestionId }, { key: `ingest/${ingestionId}`, inMs });
+}
+
+/** The same for an ingestion that waited until now. The job of one that the caller goes on with is due if it crashes. */
+export async function launch(
+  tx: Transaction,
+  appId: string,
+  sourceId: string,
+  ingestionId: string,
+  mayContinue = false,
+): Promise<boolean> {
   const source = await findSourceById(tx, appId, sourceId);
   const kind = await store.findKind(tx, appId, ingestionId);
-  if (source && kind) await launchIngestion(tx, source, { id: ingestionId, kind });
+  if (!source || !kind) return false;
+  const isOfCaller = mayContinue && kind === 'push';
+  await launchIngestion(tx, source, { id: ingestionId, kind }, isOfCaller ? (leaseSeconds + 1) * 1_000 : undefined);
+  return isOfCaller;
 }
 
 /** Whether a retry may help: the parsers are busy or stopping, or the database is restarting. */

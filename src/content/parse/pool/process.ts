@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { constants, getPriority, setPriority } from 'node:os';
 import { dirname, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startInBackground } from '../../../lib/background-process.ts';
 import { programFile } from '../../../lib/program-file.ts';
 import { FetchError, type FetchErrorCode } from '../../fetch/errors.ts';
 import { parseLimits } from '../limits.ts';
@@ -91,7 +91,6 @@ export class ParserProcess {
       this.#child.once('close', (code, signal) => end(`exit ${code ?? signal}`));
     });
     this.ready = this.#await(startTimeoutMs).then(() => {
-      if (this.#child.pid !== undefined) lowerPriority(this.#child.pid);
       if (!this.#ending) (this.#child as { unref(): void }).unref();
     });
   }
@@ -273,33 +272,21 @@ function startChild(options: ProcessOptions): ChildProcess {
     '--disable-proto=delete',
     workerFile,
   ];
-  const spawnOptions = { env: {}, cwd: '/', stdio: ['pipe', 'pipe', 'pipe'] as const, windowsHide: true };
+  const settings = { env: {}, windowsHide: true };
   const { prefix, limits } = findConfinement(workerFile, options.directories);
   if (!limits)
-    return spawn(process.execPath, nodeArguments, { ...spawnOptions, stdio: [...spawnOptions.stdio], cwd: sourceRoot });
+    return startInBackground((own) => spawn(process.execPath, nodeArguments, { ...own, ...settings, cwd: sourceRoot }));
   const dataKb = (options.memoryMb + 512) * 1024;
   const bounds = `ulimit -d ${dataKb}; ulimit -t ${processorSecondsMax}; ulimit -f 0; ulimit -c 0`;
   const script = `unset PWD OLDPWD; ${bounds}; exec "$0" "$@"`;
   const [command = '', ...rest] = [...prefix, '/bin/sh', '-c', script, process.execPath, ...nodeArguments];
-  return spawn(command, rest, { ...spawnOptions, stdio: [...spawnOptions.stdio] });
+  return startInBackground((own) => spawn(command, rest, { ...own, ...settings, cwd: '/' }));
 }
 
 function modulesDirectory(): string {
   const resolved = fileURLToPath(import.meta.resolve('@hyzyla/pdfium'));
   const marker = `${sep}node_modules${sep}`;
   return resolved.slice(0, resolved.lastIndexOf(marker) + marker.length);
-}
-
-/** Parsing must not slow down the server's responses on a busy machine. */
-function lowerPriority(pid: number): void {
-  try {
-    setPriority(
-      pid,
-      Math.min(constants.priority.PRIORITY_LOW, getPriority() + constants.priority.PRIORITY_BELOW_NORMAL),
-    );
-  } catch {
-    // not permitted: it runs at normal priority
-  }
 }
 
 function crashError(cause: string): ParseError {
