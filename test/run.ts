@@ -80,7 +80,10 @@ const fastSettings = {
 };
 const maintenanceDatabase = 'postgres';
 const temporaryPrefix = 'quarry-test-';
-/** The memory that must be available for the database and the files of a run to be kept in it. They take a quarter of this. */
+/**
+ * The memory that must be available for the database and the files of a run to be kept in it. They take less than half
+ * of this.
+ */
 const memoryBytesMin = 4 * 1024 ** 3;
 /** A file system in memory. In a container it may be tiny, and macOS has none. */
 const sharedMemory = '/dev/shm';
