@@ -1,9 +1,10 @@
 /**
  * The cost of a hostile tenant for another one, in one run:
- *   node bench/neighbours.ts [--only xlsx] [--seconds 30]
+ *   node bench/neighbours.ts [--only xlsx] [--seconds 30] [--phases]
  * One app does ordinary work at a steady pace: key-value reads and writes, a small extraction, a run of three nodes, a
  * search. Each attack has its own server: the work is measured alone, and then while another app keeps up the attack.
- * The figure is the p99 during the attack divided by the p99 alone.
+ * The figure is the p99 during the attack divided by the p99 alone. With --phases, it also prints where the server and
+ * its database spent the time of the slowest requests, which costs them some time.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

@@ -10,8 +10,9 @@ import { setTimeout as wait } from 'node:timers/promises';
  * gets a session, and the session the same priority.
  * @param start starts the process with these options
  */
-export function startInBackground<Child extends ChildProcess>(start: (options: { detached: true }) => Child): Child {
-  const child = start({ detached: true });
+export function startInBackground<Child extends ChildProcess>(start: (options: { detached: boolean }) => Child): Child {
+  // Elsewhere, a session would change nothing, and on Windows it would open a window.
+  const child = start({ detached: process.platform === 'linux' });
   // Loading its program should not delay the server either.
   if (child.pid !== undefined) lowerPriority(child.pid);
   return child;

@@ -17,15 +17,19 @@ export class PushTurn<Work> {
   readonly #readings = new Map<string, Reading<ItemRow, Work>>();
   #source: SourceRow | undefined;
   #next: string | undefined;
+  #isLast = false;
 
   /** @param stopping is aborted when the job has to stop */
   constructor(stopping: AbortSignal | undefined) {
     this.#signal = stopping ? AbortSignal.any([stopping, this.#over.signal]) : this.#over.signal;
   }
 
-  /** Whether the job may go on with another ingestion. */
+  /**
+   * Whether the job may go on with another ingestion after the current one. The time decides when the current one begins,
+   * so that nothing is read ahead in vain.
+   */
   get mayContinue(): boolean {
-    return performance.now() < this.#endsAtMs && !this.#signal.aborted;
+    return !this.#isLast && !this.#signal.aborted;
   }
 
   /** Goes on with this ingestion, which has become active, after the current one. */
@@ -33,7 +37,9 @@ export class PushTurn<Work> {
     this.#next = ingestionId;
   }
 
+  /** The ingestion that begins now, if the job goes on with one. */
   takeNext(): string | undefined {
+    this.#isLast = performance.now() >= this.#endsAtMs;
     const next = this.#next;
     this.#next = undefined;
     return next;

@@ -204,7 +204,8 @@ export class IngestionRun {
     if (!this.deps.embedder.local) return false;
     const { appId, sourceId } = this.#ingestion;
     // Those of the next group are read while this one is written.
-    const followers = takeFollowers(await store.listFollowers(this.deps.db, appId, sourceId, 2 * writtenMax - 1));
+    const count = (turn.mayContinue ? 2 : 1) * writtenMax - 1;
+    const followers = takeFollowers(await store.listFollowers(this.deps.db, appId, sourceId, count));
     if (followers.length === 0) return false;
     const contents = new ItemContents(this.deps.db, followers);
     const readings = turn.read(source, followers, (item, signal) => this.#readItem(source, item, { contents, signal }));
@@ -250,13 +251,8 @@ export class IngestionRun {
     try {
       const input = await this.#readInput(source, item, contents ?? new ItemContents(db, [item]));
       if (item.dedupe) {
-        const reused = await findDocumentByBytes(
-          db,
-          source.appId,
-          source.id,
-          hash('sha256', input.bytes, 'buffer'),
-          item.aclId,
-        );
+        const bytesHash = hash('sha256', input.bytes, 'buffer');
+        const reused = await findDocumentByBytes(db, source.appId, source.id, bytesHash, item.aclId);
         if (reused !== undefined) return { kind: 'reuse', documentId: reused };
       }
       return { kind: 'write', ready: await this.prepare(source, input, signal) };
