@@ -41,7 +41,7 @@ try {
   const send = (method: string, path: string, body?: object) =>
     fetch(`${server.baseUrl}/api/v1${path}`, {
       method,
-      headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
+      headers: { 'x-api-key': key, ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body: JSON.stringify(body) }),
     });
   const post = async (path: string, body: object) => {
@@ -59,10 +59,9 @@ try {
         const began = performance.now();
         const abort = new AbortController();
         const response = await fetch(`${server.baseUrl}/api/v1/events/stream`, {
-          headers: { authorization: `Bearer ${key}` },
+          headers: { 'x-api-key': key },
           signal: abort.signal,
         });
-        await response.body?.getReader().read();
         longest = Math.max(longest, performance.now() - began);
         if (response.status !== 200) console.log(`A stream was refused: ${response.status}`);
         abort.abort();
