@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { setEnvironmentData } from 'node:worker_threads';
@@ -55,4 +56,19 @@ test('searches of many apps at once have the results that each has alone', async
     Array.from({ length: 40 }, (_search, i) => threads.run(`app ${i % 5}`, chunks, 'rankText', input)),
   );
   for (const one of all) assert.deepEqual(one, expected);
+});
+
+test('the event loop goes before threads of searches', { skip: process.platform !== 'linux' }, async () => {
+  const threads = new ComputingThreads();
+  after(() => threads.close());
+  await threads.run('app', chunks, 'rankText', textInput());
+  /** Of a thread of this process: its 19th field, of which a name in parentheses is the second. */
+  const nicenessOf = (thread: string | number) => {
+    const stat = readFileSync(`/proc/self/task/${thread}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+  };
+  const own = nicenessOf(process.pid);
+  const lower = Math.min(19, own + 5);
+  assert.ok(readdirSync('/proc/self/task').some((thread) => nicenessOf(thread) === lower));
+  assert.equal(nicenessOf(process.pid), own);
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { codeHeaderBytes } from '../../src/content/learn/codes.ts';
 import {
   findInBundle,
   mergeBundles,
@@ -12,7 +13,9 @@ import {
 } from '../../src/content/postings.ts';
 import { joinColumns, openColumns, packColumns } from '../../src/knowledge/computing/columns.ts';
 import { nearestPlaces } from '../../src/knowledge/computing/near.ts';
+import { addRun, compareRows, emptyCodes, withRoomUpTo } from '../../src/knowledge/computing/similarity.ts';
 import { openCaches } from '../../src/knowledge/index/cache.ts';
+import { addSlab, openVectorsOf, slabSize, type VectorsOfSource } from '../../src/knowledge/index/cached-vectors.ts';
 import { addLearned, candidatesPerLeg, fuseRankings } from '../../src/knowledge/search/fuse.ts';
 import { bestRows, containsPhrase } from '../../src/knowledge/search/rank.ts';
 import { scoreTerms } from '../../src/knowledge/search/score.ts';
@@ -205,6 +208,37 @@ test('fusion prefers what both rankings have, and weighs the vectors', () => {
   assert.deepEqual([fused[0]?.textRank, fused[0]?.vectorRank], [3, 1]);
 });
 
+test('the most similar rows are those that the similarity of every row would give', () => {
+  const dimensions = 16;
+  const chunks = 30_000;
+  for (const strengthOf of [(random: number) => random, () => 1, (random: number) => (random < 0.999 ? 0.01 : 3)]) {
+    let state = 1;
+    const random = () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state / 2 ** 32;
+    };
+    const size = codeHeaderBytes + dimensions;
+    const content = Buffer.alloc(chunks * size);
+    for (let i = 0; i < chunks; i++) {
+      content.writeFloatLE(strengthOf(random()), i * size);
+      // Few values, so that many rows have equal scores.
+      for (let j = 0; j < dimensions; j++)
+        content.writeInt8(Math.floor(random() * 3) * 60 - 60, i * size + codeHeaderBytes + j);
+    }
+    const codes = withRoomUpTo(emptyCodes(0, dimensions), chunks);
+    for (const first of [0, 20_000, 10_000])
+      addRun(codes, { firstOrdinal: first, chunkCount: 10_000, content: content.subarray(first * size) });
+    const rows = Uint8Array.from({ length: chunks }, () => (random() < 0.1 ? 1 : 3));
+    const direction = Float32Array.from({ length: dimensions }, () => random() - 0.5);
+    const source = { base: 0, firstOrdinal: 0, nextOrdinal: chunks, modelVersion: 1, compared: { direction, codes } };
+    const similarities = compareRows([source], rows);
+    const all = Array.from(rows, (bits, row) => ({ row, score: bits === 3 ? similarities.scoreOf(row) : 0 }))
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score || a.row - b.row);
+    for (const count of [1, 200, 1_000]) assert.deepEqual(similarities.best(count), all.slice(0, count));
+  }
+});
+
 /** A collection in which some words are in nearly every chunk and others in few, as columns of postings. */
 function collection(chunks: number, seed: number) {
   let state = seed;
@@ -277,6 +311,41 @@ test('the candidates of both rankings hold at least 95 of 100 results that all c
     asked += 20;
   }
   assert.ok(kept >= 0.95 * asked, `${kept} of ${asked}`);
+});
+
+test('a cached vector is the one that was added, however its source has grown, or it is missing', () => {
+  const openCache = openCaches(200_000);
+  const cache = { slabs: openCache<never>('slabs'), places: openCache<never>('places') };
+  const vectorOf = (owner: string, ordinal: number) =>
+    Uint8Array.from({ length: 64 }, (_byte, i) => (owner.length * 31 + ordinal * 7 + i) % 251);
+  const range = { firstOrdinal: 0, nextOrdinal: 100 };
+  let found = 0;
+  for (let round = 0; round < 60; round++) {
+    const sources = ['a', 'bc', 'def'].map((owner) => openVectorsOf(cache, owner, range));
+    const places = Array.from({ length: 1 + (round % slabSize) }, (_place, i) => ({
+      source: sources[i % 3] as VectorsOfSource,
+      ordinal: range.firstOrdinal + ((round * 13 + i * 5) % (range.nextOrdinal - range.firstOrdinal)),
+    }));
+    addSlab(cache, places, Buffer.concat(places.map(({ source, ordinal }) => vectorOf(source.owner, ordinal))));
+    for (const { source, ordinal } of places)
+      assert.deepEqual(Buffer.from(source.find(ordinal) ?? []), Buffer.from(vectorOf(source.owner, ordinal)));
+    for (const source of sources)
+      for (let { firstOrdinal: ordinal } = range; ordinal < range.nextOrdinal; ordinal++) {
+        const vector = source.find(ordinal);
+        if (vector === undefined) continue;
+        found += 1;
+        assert.deepEqual(Buffer.from(vector), Buffer.from(vectorOf(source.owner, ordinal)));
+      }
+    // Chunks are added at the end, and deleted at the beginning.
+    range.firstOrdinal += round % 4;
+    range.nextOrdinal += round % 30;
+  }
+  assert.ok(found > 1_000, String(found));
+  // A large value takes the place of all others.
+  openCache('other').set('', null, new Uint8Array(199_000));
+  const source = openVectorsOf(cache, 'a', range);
+  for (let { firstOrdinal: ordinal } = range; ordinal < range.nextOrdinal; ordinal++)
+    assert.equal(source.find(ordinal), undefined);
 });
 
 test('the cache of the index counts the whole buffer that a value keeps alive, not only its own bytes', () => {

@@ -81,6 +81,11 @@ export function packVector(vector: Float32Array): Buffer {
   return Buffer.from(new Float16Array(vector).buffer);
 }
 
+/** The bytes of a packed vector. */
+export function packedBytes(dimensions: number): number {
+  return dimensions * Float16Array.BYTES_PER_ELEMENT;
+}
+
 export function unpackVector(packed: Uint8Array): Float32Array {
   return new Float32Array(halfFloats(packed));
 }

@@ -1,7 +1,7 @@
-import { cosineEstimator, signCode } from '../../content/embed/codes.ts';
+import { cosineEstimator, packedBytes, packedCosine, signCode } from '../../content/embed/codes.ts';
 import { hammingDistances } from '../../content/embed/hamming.ts';
 import type { ScannedBytes } from '../../content/wide-scan.ts';
-import { allowedBit } from '../search/rank.ts';
+import { allowedBit, type Ranked } from '../search/rank.ts';
 
 /** The sign codes of a source, in the order in which they were stored. Row 0 of the source is ordinal `-base`. */
 export type ComparedCodes = {
@@ -109,4 +109,21 @@ function keepBest(tables: readonly ComparedCodes[], near: number[], count: numbe
   const better = estimates.reduce((sum, one) => (one > least ? sum + 1 : sum), 0);
   let equal = count - better;
   return all.filter((_row, i) => (estimates[i] as number) > least || (estimates[i] === least && equal-- > 0));
+}
+
+/** Packed vectors of rows, one behind the other. */
+export type RowVectors = { rows: Int32Array; content: Uint8Array };
+
+/** The rows whose cosine is at least `minSimilarity`; at most `count`, best first. */
+export function rankByCosine(
+  { rows, content }: RowVectors,
+  query: Float32Array,
+  minSimilarity: number,
+  count: number,
+): Ranked[] {
+  const size = packedBytes(query.length);
+  return Array.from(rows, (row, i) => ({ row, score: packedCosine(query, content.subarray(i * size, (i + 1) * size)) }))
+    .filter(({ score }) => score >= minSimilarity)
+    .sort((a, b) => b.score - a.score || a.row - b.row)
+    .slice(0, count);
 }

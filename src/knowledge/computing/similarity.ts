@@ -2,6 +2,7 @@ import { codeHeaderBytes } from '../../content/learn/codes.ts';
 import { dotProduct, dotProducts, type RoundedDirection, roundDirection } from '../../content/learn/dots.ts';
 import type { ScannedBytes } from '../../content/wide-scan.ts';
 import { allowedBit, BestRows, type Ranked, sourceOfRow } from '../search/rank.ts';
+import { withRoomFor } from './shared.ts';
 
 /** All chunks of one model, by ordinal from the first. Chunks without a code are zero. */
 export type ModelCodes = {
@@ -13,6 +14,8 @@ export type ModelCodes = {
   /** One divided by the length of each direction. */
   inverses: Float32Array;
   strengths: Float32Array;
+  /** One number that no product of an inverse with its strength exceeds. Threads that add codes raise it. */
+  most: Float32Array;
 };
 
 /** A source of the scope. Without `compared`, its model knows no word of the query. */
@@ -72,17 +75,23 @@ function compareSource(source: OpenSource, { direction, codes }: Compared, rows:
   const from = source.firstOrdinal - codes.firstOrdinal;
   const count = source.nextOrdinal - source.firstOrdinal;
   const firstRow = source.base + source.firstOrdinal;
+  // No score that is this much smaller becomes one of the best by rounding.
+  const leastFor = (floor: number) => Math.max(1, ((1 - 1e-6) * floor) / (scale * (codes.most[0] as number)));
   dotProducts(direction, codes.directions, from, count, (products, first) => {
     let { floor } = best;
+    let least = leastFor(floor);
     for (let i = 0; i < products.length; i++) {
       const product = products[i] as number;
-      if (product <= 0) continue;
+      // Most products are too small, whatever else decides.
+      if (product < least) continue;
       const at = from + first + i;
       const score = scoreOfProduct(product * scale, inverses[at] as number, strengths[at] as number);
       const row = firstRow + first + i;
       if (score < floor || score <= 0 || ((rows[row] as number) & allowedBit) === 0) continue;
       best.add(row, score);
+      if (best.floor === floor) continue;
       floor = best.floor;
+      least = leastFor(floor);
     }
   });
 }
@@ -99,6 +108,27 @@ function scoreOfProduct(product: number, inverse: number, strength: number): num
   return Math.fround(Math.fround(product) * inverse * strength);
 }
 
+export function emptyCodes(firstOrdinal: number, dimensions: number): ModelCodes {
+  const none = {
+    directions: { bytes: new Uint8Array(0) },
+    inverses: new Float32Array(0),
+    strengths: new Float32Array(0),
+    most: new Float32Array(new SharedArrayBuffer(Float32Array.BYTES_PER_ELEMENT)),
+  };
+  return { codeVersion: 0, firstOrdinal, dimensions, ...none };
+}
+
+/** The same codes with room for the ordinals below `nextOrdinal`. */
+export function withRoomUpTo(codes: ModelCodes, nextOrdinal: number): ModelCodes {
+  const size = Math.ceil((nextOrdinal - codes.firstOrdinal) * 1.1) + 64;
+  const directions = withRoomFor(codes.directions, size * codes.dimensions);
+  const inverses = new Float32Array(new SharedArrayBuffer(size * 4));
+  const strengths = new Float32Array(new SharedArrayBuffer(size * 4));
+  inverses.set(codes.inverses);
+  strengths.set(codes.strengths);
+  return { ...codes, directions, inverses, strengths };
+}
+
 /** Codes of chunks with consecutive ordinals, as they are stored. */
 export type CodeRun = { firstOrdinal: number; chunkCount: number; content: Uint8Array };
 
@@ -108,6 +138,7 @@ export function addRun(codes: ModelCodes, { firstOrdinal, chunkCount, content }:
   const size = codeHeaderBytes + dimensions;
   const bytes = new Int8Array(content.buffer, content.byteOffset, content.byteLength);
   const numbers = new DataView(content.buffer, content.byteOffset, content.byteLength);
+  let most = 0;
   for (let i = 0; i < chunkCount; i++) {
     const at = firstOrdinal + i - codes.firstOrdinal;
     if (at < 0 || at >= inverses.length) continue;
@@ -120,7 +151,18 @@ export function addRun(codes: ModelCodes, { firstOrdinal, chunkCount, content }:
     }
     inverses[at] = squares === 0 ? 0 : 1 / Math.sqrt(squares);
     strengths[at] = numbers.getFloat32(i * size, true);
+    most = Math.max(most, (inverses[at] as number) * (strengths[at] as number));
   }
+  raise(codes.most, most);
+}
+
+/** Raises a shared number. Several threads may do so at once: positive floats are in the same order as their bits. */
+function raise(shared: Float32Array, to: number): void {
+  const bits = new Int32Array(shared.buffer, shared.byteOffset, 1);
+  // Rounded up, since it is a bound.
+  const wanted = new Int32Array(Float32Array.of(to * (1 + 2e-7)).buffer)[0] as number;
+  for (let known = Atomics.load(bits, 0); known < wanted; )
+    known = Atomics.compareExchange(bits, 0, known, wanted) === known ? wanted : Atomics.load(bits, 0);
 }
 
 export function signedBytes({ directions: { bytes } }: ModelCodes): Int8Array {

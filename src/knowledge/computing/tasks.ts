@@ -2,7 +2,7 @@ import { addLearned } from '../search/fuse.ts';
 import { packRanked, type RankedColumns, unpackRanked } from '../search/rank.ts';
 import { type RankTerm, type ScopeStatistics, scoreOfRows, scoreTerms, type TermWeight } from '../search/score.ts';
 import { packPostings } from './columns.ts';
-import { type ComparedCodes, findNear } from './near.ts';
+import { type ComparedCodes, findNear, type RowVectors, rankByCosine } from './near.ts';
 import { addRun, type CodeRun, type ComparedSource, compareRows, type ModelCodes } from './similarity.ts';
 
 /** What ranks rows by their text. */
@@ -29,6 +29,8 @@ type BothInput = {
 
 type NearInput = { tables: ComparedCodes[]; rows: Uint8Array; query: Float32Array; count: number };
 
+type CosineInput = { vectors: RowVectors; query: Float32Array; minSimilarity: number; count: number };
+
 /** The parts of a search that take long in large sources. Each only computes, so any thread may do it. */
 export const tasks = {
   rankText({ terms, statistics, rows, titled, count }: TextInput): TextRanks {
@@ -53,6 +55,9 @@ export const tasks = {
   },
 
   findNear: ({ tables, rows, query, count }: NearInput) => findNear(tables, rows, query, count),
+
+  rankByCosine: ({ vectors, query, minSimilarity, count }: CosineInput) =>
+    packRanked(rankByCosine(vectors, query, minSimilarity, count)),
 
   addCodes({ codes, runs }: { codes: ModelCodes; runs: CodeRun[] }): void {
     for (const run of runs) addRun(codes, run);

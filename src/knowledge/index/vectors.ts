@@ -1,14 +1,15 @@
-import { codeBits, packedCosine } from '../../content/embed/codes.ts';
+import { codeBits, packedBytes } from '../../content/embed/codes.ts';
 import type { Embedder } from '../../content/embed/embedder.ts';
 import type { ScannedBytes } from '../../content/wide-scan.ts';
 import type { Transaction } from '../../db/database.ts';
-import type { ComparedCodes } from '../computing/near.ts';
+import type { ComparedCodes, RowVectors } from '../computing/near.ts';
 import { withRoomFor } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
-import { liveBit, type Ranked } from '../search/rank.ts';
-import { placeOfRow, type SearchedChunks } from '../search/scope.ts';
-import { copyVectorsAt, listVectorsAt, readCodes } from '../search/store.ts';
+import { liveBit, type RankedColumns, sourceOfRow } from '../search/rank.ts';
+import type { PlacedSource, SearchedChunks } from '../search/scope.ts';
+import { readCodes, readVectorsAt } from '../search/store.ts';
 import { type Cache, copyBytes, inTurn } from './cache.ts';
+import { addSlab, type CachedVectors, openVectorsOf, slabSize, type VectorsOfSource } from './cached-vectors.ts';
 
 /** All sign codes of one source and model, in the order in which they were stored. Append-only. */
 type CodeTable = {
@@ -19,7 +20,7 @@ type CodeTable = {
 };
 
 /** Codes of whole sources, and packed vectors, which never change: reading 200 of them costs more than the rest. */
-export type VectorCache = { codes: Cache<CodeTable>; vectors: Cache<Buffer> };
+export type VectorCache = CachedVectors & { codes: Cache<CodeTable> };
 
 /**
  * Ranks the scope's allowed chunks with vectors of this model by cosine; at most `count`, best first. Three steps, each
@@ -35,7 +36,7 @@ export async function rankByVector(
   count: number,
   minSimilarity: number,
   { cache, threads }: { cache: VectorCache; threads: ComputingThreads },
-): Promise<Ranked[]> {
+): Promise<RankedColumns> {
   const codeBytes = codeBits(embedder.dimensions) / 8;
   const tables: ComparedCodes[] = [];
   for (const source of scope.sources) {
@@ -46,14 +47,10 @@ export async function rankByVector(
   }
   const { rows } = scope;
   const near = await threads.run(appId, rows.length, 'findNear', { tables, rows, query, count });
-  const wanted = Array.from(near, (row) => ({ row, ...placeOfRow(scope, row) }));
-  const read = threads.isLarge(rows.length) ? copyVectorsAt : listVectorsAt;
-  const vectors = await loadVectors(tx, appId, embedder.model, scope, wanted, { cache: cache.vectors, read });
-  return vectors
-    .map(({ row, content }) => ({ row, score: packedCosine(query, content) }))
-    .filter(({ score }) => score >= minSimilarity)
-    .sort((a, b) => b.score - a.score || a.row - b.row)
-    .slice(0, count);
+  const asCopy = threads.isLarge(rows.length);
+  const vectors = await loadVectors(tx, appId, embedder, scope, near, { cache, asCopy });
+  const input = { vectors, query, minSimilarity, count };
+  return threads.run(appId, rows.length, 'rankByCosine', input);
 }
 
 /**
@@ -68,43 +65,64 @@ type VectorPlace = { row: number; sourceId: string; ordinal: number };
 async function loadVectors(
   tx: Transaction,
   appId: string,
-  model: string,
+  { model, dimensions }: Pick<Embedder, 'model' | 'dimensions'>,
   scope: SearchedChunks,
-  places: readonly VectorPlace[],
-  { cache, read }: { cache: Cache<Buffer>; read: typeof copyVectorsAt },
-): Promise<{ row: number; content: Buffer }[]> {
-  const keyOf = (place: { sourceId: string; ordinal: number }) => `${place.sourceId}/${place.ordinal}/${model}`;
-  const found: { row: number; content: Buffer }[] = [];
-  const missing = new Map<string, VectorPlace>();
-  for (const place of places) {
-    const content = cache.get(keyOf(place));
-    if (content) found.push({ row: place.row, content });
-    else missing.set(keyOf(place), place);
+  near: Int32Array,
+  { cache, asCopy }: { cache: CachedVectors; asCopy: boolean },
+): Promise<RowVectors> {
+  const vectorBytes = packedBytes(dimensions);
+  const rows = new Int32Array(near.length);
+  // In one piece that other threads can read.
+  const content = new Uint8Array(new SharedArrayBuffer(near.length * vectorBytes));
+  let count = 0;
+  const add = (row: number, vector: Uint8Array) => {
+    rows[count] = row;
+    content.set(vector, count * vectorBytes);
+    count += 1;
+  };
+  const opened = new Map<string, VectorsOfSource>();
+  const open = (source: PlacedSource): VectorsOfSource => {
+    const known = opened.get(source.sourceId) ?? openVectorsOf(cache, `${source.sourceId}/${model}`, source);
+    opened.set(source.sourceId, known);
+    return known;
+  };
+  const missing = new Map<number, VectorPlace>();
+  for (const row of near) {
+    const source = sourceOfRow(scope.sources, row);
+    const ordinal = row - source.base;
+    const vector = open(source).find(ordinal);
+    if (vector) add(row, vector);
+    else missing.set(row, { row, sourceId: source.sourceId, ordinal });
   }
-  if (missing.size === 0) return found;
-  const wanted = scope.sources.flatMap((source) => {
-    const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
-    return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
-  });
-  for (const row of await read(tx, appId, model, wanted)) {
-    const key = keyOf(row);
-    const place = missing.get(key);
-    if (place) found.push({ row: place.row, content: row.content });
-    const content = copyBytes(row.content);
-    cache.set(key, content, content);
+  if (missing.size > 0) {
+    const ordinals = scope.sources.flatMap((source) => {
+      const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
+      return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
+    });
+    await readVectorsAt(tx, appId, model, { ordinals, asCopy, perRow: slabSize }, (at, bytes) => {
+      const places = at.map((place) => ordinals[place] as VectorPlace);
+      const vectors = copyBytes(bytes);
+      addSlab(
+        cache,
+        places.map(({ row, ordinal }) => ({ source: open(sourceOfRow(scope.sources, row)), ordinal })),
+        vectors,
+      );
+      for (const [i, { row }] of places.entries())
+        if (missing.has(row)) add(row, vectors.subarray(i * vectorBytes, (i + 1) * vectorBytes));
+    });
   }
-  return found;
+  return { rows: rows.subarray(0, count), content };
 }
 
 /** The live chunks of a source. */
 function listPlaces(
   { rows }: SearchedChunks,
   { sourceId, base, firstOrdinal, nextOrdinal }: SearchedChunks['sources'][number],
-) {
+): VectorPlace[] {
   const ordinals = Array.from({ length: nextOrdinal - firstOrdinal }, (_ordinal, i) => firstOrdinal + i);
   return ordinals
-    .filter((ordinal) => ((rows[base + ordinal] ?? 0) & liveBit) !== 0)
-    .map((ordinal) => ({ sourceId, ordinal }));
+    .map((ordinal) => ({ row: base + ordinal, sourceId, ordinal }))
+    .filter(({ row }) => ((rows[row] ?? 0) & liveBit) !== 0);
 }
 
 /** A table may contain this many codes of deleted chunks, plus the number of live ones. */

@@ -2,7 +2,7 @@ import { withContext } from '../../content/prepare.ts';
 import { isStopTerm, readTokens, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 import { type Models, wordKey } from './learned.ts';
-import type { Ranked } from './rank.ts';
+import { type RankedColumns, unpackRanked } from './rank.ts';
 import { placeOfRow, type SearchedChunks } from './scope.ts';
 import { listPassages } from './store.ts';
 import type { WantedTerm } from './wanted.ts';
@@ -42,9 +42,9 @@ export async function askBestPassages(
   scope: SearchedChunks,
   models: Models,
   query: readonly WantedTerm[],
-  ranked: readonly Ranked[],
+  ranked: RankedColumns,
 ): Promise<Feedback | undefined> {
-  const best = ranked.slice(0, passagesRead);
+  const best = unpackRanked(ranked, passagesRead);
   if (query.length < queryTermsMin || best.length < passagesRead) return undefined;
   const top = best[0]?.score ?? 1;
   const chunks = best.map(({ row, score }) => ({ ...placeOfRow(scope, row), weight: (score / top) ** 2 }));

@@ -20,19 +20,22 @@ export function addLearned(
   { weight, cosineMin, count }: { weight: number; cosineMin: number; count: number },
 ): { ranked: Ranked[]; byModel: Ranked[] } {
   const byModel = learned.best(count);
-  const texts = new Map(text.ranked.map(({ row, score }) => [row, score]));
-  for (const { row } of byModel) if (!texts.has(row)) texts.set(row, text.scoreOf(row));
-  const byRow = new Map(byModel.map(({ row, score }) => [row, score]));
+  const learnedScores = new Map<number, number>();
+  for (const { row, score } of byModel) learnedScores.set(row, score);
+  const byText = new Set<number>();
+  for (const { row } of text.ranked) byText.add(row);
   const textBest = text.ranked[0]?.score || 1;
   const learnedBest = byModel[0]?.score || 1;
   const ranked: Ranked[] = [];
-  for (const [row, score] of texts) {
-    if (score === 0 && learned.cosineOf(row) < cosineMin) continue;
+  const add = (row: number, score: number) => {
+    if (score === 0 && learned.cosineOf(row) < cosineMin) return;
     const textPart = score / textBest;
     const hasModel = sourceOfRow(sources, row).modelVersion > 0;
-    const learnedPart = hasModel ? (byRow.get(row) ?? learned.scoreOf(row)) / learnedBest : textPart;
+    const learnedPart = hasModel ? (learnedScores.get(row) ?? learned.scoreOf(row)) / learnedBest : textPart;
     ranked.push({ row, score: textPart * (1 - weight) + learnedPart * weight });
-  }
+  };
+  for (const { row, score } of text.ranked) add(row, score);
+  for (const { row } of byModel) if (!byText.has(row)) add(row, text.scoreOf(row));
   return { ranked: ranked.sort((a, c) => c.score - a.score || a.row - c.row), byModel };
 }
 

@@ -1,7 +1,14 @@
 import { unpackWord } from '../../content/learn/codes.ts';
 import type { Transaction } from '../../db/database.ts';
-import { shareBytes, withRoomFor } from '../computing/shared.ts';
-import { type CodeRun, type ComparedSource, type ModelCodes, signedBytes } from '../computing/similarity.ts';
+import { shareBytes } from '../computing/shared.ts';
+import {
+  type CodeRun,
+  type ComparedSource,
+  emptyCodes,
+  type ModelCodes,
+  signedBytes,
+  withRoomUpTo,
+} from '../computing/similarity.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import { type Cache, inTurn } from '../index/cache.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
@@ -133,9 +140,9 @@ async function loadCodes(
     const cached = cache.get(key);
     const usable =
       cached !== undefined && source.firstOrdinal - cached.firstOrdinal <= source.storedChunks + staleCodesMax;
-    let codes = usable ? cached : emptyCodes(source);
+    let codes = usable ? cached : emptyCodes(source.firstOrdinal, source.modelDimensions);
     if (usable && codes.codeVersion >= source.codeVersion && capacityOf(codes) >= source.nextOrdinal) return codes;
-    if (capacityOf(codes) < source.nextOrdinal) codes = grown(codes, source.nextOrdinal);
+    if (capacityOf(codes) < source.nextOrdinal) codes = withRoomUpTo(codes, source.nextOrdinal);
     // Codes are only added, so another search may read the same arrays meanwhile.
     const { codeVersion } = codes;
     let runs: CodeRun[] = [];
@@ -170,25 +177,6 @@ const staleCodesMax = 10_000;
 
 function capacityOf(codes: ModelCodes): number {
   return codes.firstOrdinal + codes.inverses.length;
-}
-
-function emptyCodes(source: PlacedSource): ModelCodes {
-  const none = {
-    directions: { bytes: new Uint8Array(0) },
-    inverses: new Float32Array(0),
-    strengths: new Float32Array(0),
-  };
-  return { codeVersion: 0, firstOrdinal: source.firstOrdinal, dimensions: source.modelDimensions, ...none };
-}
-
-function grown(codes: ModelCodes, nextOrdinal: number): ModelCodes {
-  const size = Math.ceil((nextOrdinal - codes.firstOrdinal) * 1.1) + 64;
-  const directions = withRoomFor(codes.directions, size * codes.dimensions);
-  const inverses = new Float32Array(new SharedArrayBuffer(size * 4));
-  const strengths = new Float32Array(new SharedArrayBuffer(size * 4));
-  inverses.set(codes.inverses);
-  strengths.set(codes.strengths);
-  return { ...codes, directions, inverses, strengths };
 }
 
 function normalise(vector: Float32Array): void {

@@ -35,9 +35,8 @@ export function createPostingsLoader(
     }
     const read = threads.isLarge(scopeSize) ? copyPostings : listPostings;
     const rows = await read(tx, appId, missing);
-    const size = rows.reduce((sum, { postings }) => sum + postings.length, 0);
-    // Rows are views of the buffers of the connection, which are not sent whole.
-    const packed = rows.map(({ postings }) => new Uint8Array(postings));
+    const packed = rows.map(({ postings }) => postings);
+    const size = packed.reduce((sum, { length }) => sum + length, 0);
     const unpacked = await threads.run(appId, size, 'unpackPostings', packed);
     for (const [i, row] of rows.entries()) found.set(postingsKey(row.segment, row.term), unpacked[i] ?? null);
     for (const one of missing) {

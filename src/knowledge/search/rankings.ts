@@ -7,7 +7,7 @@ import { candidatesPerLeg, fuseRankings, type WeightedRanking } from './fuse.ts'
 import { type ModelCache, openModels } from './learned.ts';
 import type { IndexCache } from './postings.ts';
 import type { EmbeddedQuery, Queries } from './queries.ts';
-import { type Ranked, unpackRanked } from './rank.ts';
+import { type Ranked, type RankedColumns, unpackRanked } from './rank.ts';
 import { openReader } from './reader.ts';
 import type { ExplainedTerm, SearchMode, SearchRequest, SearchResult } from './request.ts';
 import type { Combined } from './results.ts';
@@ -37,7 +37,7 @@ type Search = {
 type Ranking = { ranked: Combined[] } & Pick<SearchResult, 'terms' | 'models' | 'feedback'>;
 
 /** The chunks that are the most similar by one embedder. */
-type Nearest = { ranked: Ranked[]; weight: number };
+type Nearest = { ranked: RankedColumns; weight: number };
 
 export const rankings: Record<SearchMode, (search: Search) => Promise<Ranking>> = {
   fulltext: rankFulltext,
@@ -64,9 +64,12 @@ async function rankVectors(search: Search): Promise<Ranking> {
   const nearest = await findNearest(search, () => true);
   const [first, ...others] = nearest;
   // Similarities by different embedders cannot be compared, but ranks can.
-  const rows = others.length === 0 ? first?.ranked : fuseRankings([], nearest.map(weightedRows)).slice(0, search.count);
-  const places = placesOf(nearest);
-  const ranked = (rows ?? []).map(({ row, score }, i) => {
+  const best =
+    first === undefined || others.length > 0
+      ? fuseRankings([], nearest.map(weightedRows)).slice(0, search.count)
+      : unpackRanked(first.ranked);
+  const places = placesOf(best, rankingsOf(nearest));
+  const ranked = best.map(({ row, score }, i) => {
     return { row, score, vectorRank: i + 1, similarity: places.get(row)?.score ?? score };
   });
   return { ranked, terms: [] };
@@ -88,7 +91,7 @@ async function rankHybrid(search: Search): Promise<Ranking> {
   const learned = await openModels(tx, appId, scope, caches.models, threads);
 
   const known = wanted.filter((_term, i) => (terms[i]?.documentFrequency ?? 0) > 0);
-  const feedback = await askBestPassages(tx, appId, scope, learned, known, unpackRanked(first.ranked));
+  const feedback = await askBestPassages(tx, appId, scope, learned, known, first.ranked);
 
   const directions = await learned.directQuery(wanted);
   const moved = feedback ? await learned.moveTowards(directions, feedback.chunks) : directions;
@@ -102,14 +105,14 @@ async function rankHybrid(search: Search): Promise<Ranking> {
     },
     ...{ weight, cosineMin: request.minSimilarity ?? learnedCosineMin, count: candidatesPerLeg },
   });
-  const byBoth = unpackRanked(both.ranked);
+  const byBoth = unpackRanked(both.ranked, count);
 
   const nearest = await findNearest(search, (sources, by) => needsVectors(sources, by, terms));
-  const fused = nearest.length > 0 ? fuseRankings(rowsOf(byBoth.slice(0, count)), nearest.map(weightedRows)) : byBoth;
-  const textPlaces = placesOf([{ ranked: unpackRanked(both.text) }]);
-  const modelPlaces = placesOf([{ ranked: unpackRanked(both.byModel) }]);
-  const vectorPlaces = placesOf(nearest);
-  const ranked = fused.slice(0, count).map(({ row, score }): Combined => {
+  const best = nearest.length > 0 ? fuseRankings(rowsOf(byBoth), nearest.map(weightedRows)).slice(0, count) : byBoth;
+  const textPlaces = placesOf(best, [both.text]);
+  const modelPlaces = placesOf(best, [both.byModel]);
+  const vectorPlaces = placesOf(best, rankingsOf(nearest));
+  const ranked = best.map(({ row, score }): Combined => {
     const text = textPlaces.get(row);
     const model = modelPlaces.get(row);
     const vector = vectorPlaces.get(row);
@@ -172,14 +175,28 @@ function rowsOf(ranked: readonly Ranked[]): number[] {
   return ranked.map(({ row }) => row);
 }
 
-function placesOf(rankings: readonly { ranked: Ranked[] }[]): Map<number, { rank: number; score: number }> {
-  return new Map(
-    rankings.flatMap(({ ranked }) => ranked.map(({ row, score }, i) => [row, { rank: i + 1, score }] as const)),
-  );
+function rankingsOf(nearest: readonly Nearest[]): RankedColumns[] {
+  return nearest.map(({ ranked }) => ranked);
+}
+
+/** The ranks and scores in these rankings of a few of their rows. */
+function placesOf(
+  wanted: readonly { row: number }[],
+  rankings: readonly RankedColumns[],
+): Map<number, { rank: number; score: number }> {
+  const among = new Set<number>();
+  for (const { row } of wanted) among.add(row);
+  const places = new Map<number, { rank: number; score: number }>();
+  for (const { rows, scores } of rankings)
+    for (let i = 0; i < rows.length; i++) {
+      const row = rows[i] as number;
+      if (among.has(row)) places.set(row, { rank: i + 1, score: scores[i] as number });
+    }
+  return places;
 }
 
 function weightedRows({ ranked, weight }: Nearest): WeightedRanking {
-  return { rows: rowsOf(ranked), weight };
+  return { rows: [...ranked.rows], weight };
 }
 
 function describeModel(source: PlacedSource) {

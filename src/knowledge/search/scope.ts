@@ -37,8 +37,12 @@ export function layOutScope(
     size += source.nextOrdinal - source.firstOrdinal;
     return { ...source, base, storedChunks: source.chunkCount };
   });
+  const isWhole =
+    allowed === undefined && restrictions === undefined && sources.every(({ deadFirst }) => deadFirst.length === 0);
   // Other threads read it.
-  const rows = new Uint8Array(new SharedArrayBuffer(size)).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
+  const rows = isWhole
+    ? allRows(size)
+    : new Uint8Array(new SharedArrayBuffer(size)).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
   const baseOf = new Map(placed.map((source) => [source.sourceId, source.base]));
   for (const { sourceId, ranges } of allowed ?? []) {
     const base = baseOf.get(sourceId) ?? 0;
@@ -61,6 +65,14 @@ export function layOutScope(
   const words = seen.reduce((sum, source) => sum + source.wordCount, 0);
   const hasDead = seen.some((source) => source.deadFirst.length > 0 || source.chunkCount < source.storedChunks);
   return { sources: seen, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
+}
+
+let whole: Uint8Array = new Uint8Array(0);
+
+/** Rows that are all live and allowed, in memory that searches share: nothing may change them. */
+function allRows(size: number): Uint8Array {
+  if (whole.length < size) whole = new Uint8Array(new SharedArrayBuffer(size)).fill(liveBit | allowedBit);
+  return whole.subarray(0, size);
 }
 
 /** The languages of the scope's texts. */

@@ -35,7 +35,7 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
   const restricted: RestrictedCache = openCache('restricted');
   const caches: RankingCaches = {
     postings: openCache('postings'),
-    vectors: { codes: openCache('vector-codes'), vectors: openCache('vectors') },
+    vectors: { codes: openCache('vector-codes'), slabs: openCache('vectors'), places: openCache('vector-places') },
     models: { codes: openCache('model-codes'), words: openCache('words') },
   };
 

@@ -1,7 +1,7 @@
 import type { StemLanguage } from '../../content/terms.ts';
 import { type CopiedRow, type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
 import { fewPrincipalsOf, groupsOf } from '../../tenancy/document-readers.ts';
-import { copyBytes } from '../index/cache.ts';
+import { shareBytes } from '../computing/shared.ts';
 
 export type Fragment = Statement;
 
@@ -126,8 +126,8 @@ export async function listPostings(
 }
 
 /**
- * Postings without positions for each pair of segment and term, unordered, as a copy of bytes. It is planned each time,
- * and so only faster for many megabytes.
+ * Postings without positions for each pair of segment and term, unordered, as a copy of bytes that other threads can
+ * read. It is planned each time, and so only faster for many megabytes.
  */
 export async function copyPostings(
   tx: Transaction,
@@ -146,7 +146,7 @@ export async function copyPostings(
     found.push({
       segment: Number(segment.readBigInt64BE(0)),
       term: term.toString(),
-      postings: new Uint8Array(postings),
+      postings: shareBytes(postings),
     });
   });
   return found;
@@ -210,41 +210,45 @@ function codeRunOf([first, count, content]: CopiedRow): CodeRun {
   return { firstOrdinal: first.readInt32BE(0), chunkCount: count.readInt32BE(0), content };
 }
 
-/** The 16-bit vectors at these ordinals, unordered. */
-export async function listVectorsAt(
-  db: Db,
-  appId: string,
-  model: string,
-  places: { sourceId: string; ordinal: number }[],
-) {
-  return db<{ sourceId: string; ordinal: number; content: Buffer }[]>`
-    select v.source_id, v.ordinal, v.content
-    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
-      w (source_id, ordinal)
-    join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.ordinal = w.ordinal
-      and v.model = ${model}`;
-}
+type WantedVectors = {
+  ordinals: readonly { sourceId: string; ordinal: number }[];
+  /** How many vectors come in a row. A row for each takes as long to receive as the vectors themselves. */
+  perRow: number;
+  /** As a copy of bytes, which is planned each time, and so only faster for many. */
+  asCopy: boolean;
+};
 
-/** The same as a copy of bytes. It is planned each time, and so only faster for many vectors. */
-export async function copyVectorsAt(
+/**
+ * Passes the 16-bit vectors at these ordinals to `take`: some of them, one behind the other, with their places in the
+ * list. The bytes are valid until the next ones.
+ */
+export async function readVectorsAt(
   tx: Transaction,
   appId: string,
   model: string,
-  places: { sourceId: string; ordinal: number }[],
-) {
-  const found: { sourceId: string; ordinal: number; content: Buffer }[] = [];
-  const rows = tx`
-    select v.source_id::text, v.ordinal, v.content
-    from unnest(${places.map((place) => place.sourceId)}::uuid[], ${places.map((place) => place.ordinal)}::int[])
-      w (source_id, ordinal)
+  { ordinals, perRow, asCopy }: WantedVectors,
+  take: (places: number[], vectors: Buffer) => void,
+): Promise<void> {
+  const takeRow = (places: Buffer, vectors: Buffer) =>
+    take(
+      Array.from({ length: places.length / 4 }, (_place, i) => places.readInt32BE(i * 4)),
+      vectors,
+    );
+  const rows = tx<{ places: Buffer; vectors: Buffer }[]>`
+    select string_agg(int4send((w.place - 1)::int), ''::bytea) as places, string_agg(v.content, ''::bytea) as vectors
+    from unnest(${ordinals.map(({ sourceId }) => sourceId)}::uuid[], ${ordinals.map(({ ordinal }) => ordinal)}::int[])
+      with ordinality w (source_id, ordinal, place)
     join knowledge_vectors v on v.app_id = ${appId} and v.source_id = w.source_id and v.ordinal = w.ordinal
-      and v.model = ${model}`;
-  await tx.copyOut(rows, ([sourceId, ordinal, content]) => {
-    if (sourceId === undefined || ordinal === undefined || content === undefined)
-      throw new Error('A row lacks a column.');
-    found.push({ sourceId: sourceId.toString(), ordinal: ordinal.readInt32BE(0), content: copyBytes(content) });
+      and v.model = ${model}
+    group by (w.place - 1) / ${perRow}`;
+  if (!asCopy) {
+    for (const { places, vectors } of await rows) takeRow(places, vectors);
+    return;
+  }
+  await tx.copyOut(rows, ([places, vectors]) => {
+    if (places === undefined || vectors === undefined) throw new Error('A row lacks a column.');
+    takeRow(places, vectors);
   });
-  return found;
 }
 
 /** Passes the codes of a model's version stored after `codeVersion` to `take`. */
