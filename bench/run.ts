@@ -19,7 +19,7 @@ import { commitRatios, findWorse, type Ratios, ratiosVariable, readCommitted, re
 const folder = fileURLToPath(new URL('.', import.meta.url));
 const helpers = new Set(['run', 'support', 'ratios', 'processes', 'profile']);
 /** These need a collection with ground truth or another checkout as an argument, or programs of their own. */
-const needData = new Set(['extract-quality', 'peers', 'retrieval', 'scripts', 'versions']);
+const needData = new Set(['extract-quality', 'pdf-structure', 'peers', 'retrieval', 'scripts', 'versions']);
 /** What `--check` runs, about six minutes. */
 const checked: Record<string, string[]> = {
   kv: ['--only', 'requests', '--seconds', '2', '--rounds', '3'],

@@ -1,5 +1,15 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statfsSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -16,6 +26,7 @@ import { fillParserCache } from './support/cached-parsers.ts';
 import { testsCells } from './support/cells-of-process.ts';
 import { clusterVariable, copyClusterOf } from './support/cluster.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
+import { stopPostgresWithThisProcess } from './support/left-behind.ts';
 import { poolerVariable, startPooler } from './support/pooler.ts';
 
 /*
@@ -43,7 +54,10 @@ const alone = new Set([
   'test/cli/package.test.ts',
 ]);
 /** Of the files that run by themselves, those that take longest, in order: they start first. */
-const longest = ['test/api/db/previous-release.test.ts', 'test/fuzz/api.test.ts', 'test/crash/mixed.test.ts'];
+const longest = [
+  ...['test/crash/cells-alone.test.ts', 'test/crash/supervisor.test.ts', 'test/api/db/previous-release.test.ts'],
+  ...['test/fuzz/api.test.ts', 'test/crash/mixed.test.ts', 'test/crash/lifecycle.test.ts', 'test/crash/syncs.test.ts'],
+];
 /**
  * They look at the one database of a server, or at metrics without the label of a cell, or start cells themselves, so
  * they do not run with two cells. Servers that start their own database have no cells in any test: what becomes of it,
@@ -67,7 +81,10 @@ const fastSettings = {
 };
 const maintenanceDatabase = 'postgres';
 const temporaryPrefix = 'quarry-test-';
-/** The memory that must be available for the database of a run to be kept in it. It takes a quarter of this. */
+/**
+ * The memory that must be available for the database and the files of a run to be kept in it. They take less than half
+ * of this.
+ */
 const memoryBytesMin = 4 * 1024 ** 3;
 /** A file system in memory. In a container it may be tiny, and macOS has none. */
 const sharedMemory = '/dev/shm';
@@ -76,10 +93,13 @@ const abandonedAgeMs = 24 * 60 * 60 * 1000;
 const youngMs = 2 * 60 * 1000;
 
 /**
- * A process of tests collects its garbage in a seventh less processor time than with V8's 16 MiB, and in less again
- * without the threads that share this work: every core is busy with other tests.
+ * A process of tests takes a tenth less processor time if its heap starts large, and less again without the threads that
+ * help to collect garbage: every core is busy with other tests.
  */
-const garbageOptions = ['--max-semi-space-size=32', '--single-threaded-gc'];
+const garbageOptions = [
+  ...['--min-semi-space-size=16', '--max-semi-space-size=32', '--initial-old-space-size=512', '--no-memory-reducer'],
+  '--single-threaded-gc',
+];
 
 const root = join(fileURLToPath(import.meta.url), '..', '..');
 /** Saves each test file and each process that it starts half a second of compiling. */
@@ -105,7 +125,12 @@ async function main(args: string[]): Promise<number> {
     execFileSync(process.execPath, ['scripts/prepare.js'], { stdio: 'inherit' });
   await removeLeftovers();
   const external = process.env.TEST_DATABASE_URL;
-  const dataDir = mkdtempSync(join(placeOfDatabase(), temporaryPrefix));
+  const place = placeOfFiles();
+  const dataDir = mkdtempSync(join(place, temporaryPrefix));
+  if (!external) stopPostgresWithThisProcess(dataDir);
+  const temporary = mkdtempSync(join(place, `${temporaryPrefix}files-`));
+  // Tests also start processes as other users.
+  chmodSync(temporary, 0o1777);
   let embedded: EmbeddedPostgres | undefined;
   let pooler: Awaited<ReturnType<typeof startPooler>> | undefined;
   try {
@@ -129,9 +154,9 @@ async function main(args: string[]): Promise<number> {
     if (interrupted) return 130;
     const pooled = pooler === undefined ? {} : { [poolerVariable]: String(pooler.port) };
     const copied = needsCluster ? { [clusterVariable]: cluster } : {};
-    const env = { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, ...copied };
+    const env = { NODE_COMPILE_CACHE: compileCache, ...process.env, ...pooled, ...copied, TMPDIR: temporary };
     // A pattern for names of tests does not match those of their files.
-    const programs = options.length > 0 ? writeSingles(files, dataDir) : writeBatches(files, dataDir);
+    const programs = options.length > 0 ? writePrograms(files, dataDir) : writeBatches(files, dataDir);
     const child = spawn(process.execPath, [...garbageOptions, ...testArguments(programs, options)], {
       stdio: 'inherit',
       env: { ...env, [runVariable]: JSON.stringify(target) },
@@ -145,44 +170,53 @@ async function main(args: string[]): Promise<number> {
   } finally {
     await pooler?.close();
     await embedded?.stop();
-    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+    for (const directory of [dataDir, temporary]) rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
 function testArguments(files: string[], options: string[]): string[] {
-  // A test that waits for a timeout, a start or the database leaves its core to others. With more files at a time, tests
-  // that wait for something within seconds fail.
-  const concurrency = Math.min(8, availableParallelism() + 1);
+  // A test that waits for a timeout, a start, the browser or the database leaves its core to others. A process of tests
+  // and what it starts take about half a core.
+  const concurrency = Math.min(8, availableParallelism() + 2);
   return ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${testTimeoutMs}`, ...options, ...files];
 }
 
 /**
  * Programs that run several of the files each: to load the server's modules and start parsers once for all of them saves
- * a third of the processor time of short files. The other files stay as they are.
+ * a third of the processor time of short files. The other files have one each.
  */
 function writeBatches(files: string[], directory: string): string[] {
   const isBatched = (file: string) => batchedSuites.some((suite) => file.startsWith(`${suite}/`)) && !alone.has(file);
   const batched = batchedSuites.flatMap((suite) =>
     files.filter((file) => file.startsWith(`${suite}/`) && isBatched(file)),
   );
-  const programs: string[] = [];
-  for (let at = 0; at < batched.length; at += batchSize) {
-    // Node's runner takes them in the order of their names.
-    const program = join(directory, `batch-${String(programs.length + 1).padStart(2, '0')}.test.mjs`);
-    writeBatch(program, batched.slice(at, at + batchSize));
-    programs.push(program);
-  }
+  const batches: string[][] = [];
+  for (let at = 0; at < batched.length; at += batchSize) batches.push(batched.slice(at, at + batchSize));
   const single = files.filter((file) => !isBatched(file));
   const first = longest.filter((file) => single.includes(file));
-  return [...programs, ...writeSingles([...new Set([...first, ...single])], directory)];
+  return writePrograms(mix(batches, [...new Set([...first, ...single])]), directory);
 }
 
-/** Programs that run one file each. Their names come after those of batches. */
-function writeSingles(files: string[], directory: string): string[] {
-  return files.map((file, at) => {
-    const name = `single-${String(at + 1).padStart(3, '0')}-${file.replaceAll('/', '-').replace(/\.test\.ts$/, '')}`;
-    const program = join(directory, `${name}.test.mjs`);
-    writeSingle(program, file);
+/**
+ * Files that run by themselves are mostly crash tests, which wait for starts, leases and deadlines. Between batches, which
+ * wait for little, they leave no core idle.
+ */
+function mix(batches: string[][], single: string[]): (string[] | string)[] {
+  const mixed: (string[] | string)[] = [];
+  for (const [at, batch] of batches.entries()) {
+    const until = Math.ceil((single.length * (at + 1)) / batches.length);
+    mixed.push(batch, ...single.slice(Math.ceil((single.length * at) / batches.length), until));
+  }
+  return batches.length === 0 ? single : mixed;
+}
+
+/** Writes a program for each batch and each single file. Node's runner takes them in the order of their names. */
+function writePrograms(parts: (string[] | string)[], directory: string): string[] {
+  return parts.map((part, at) => {
+    const what = typeof part === 'string' ? part.replaceAll('/', '-').replace(/\.test\.ts$/, '') : 'batch';
+    const program = join(directory, `${String(at + 1).padStart(3, '0')}-${what}.test.mjs`);
+    if (typeof part === 'string') writeSingle(program, part);
+    else writeBatch(program, part);
     return program;
   });
 }
@@ -225,11 +259,22 @@ async function migrateAll(target: DatabaseTarget, partitions = 0): Promise<void>
   }
 }
 
-/** A test's database has a thousand files. To create and remove them on a disk takes more processor time than in memory. */
-function placeOfDatabase(): string {
+/**
+ * The place of the run's database and of the temporary files of tests. A database has a thousand files. To create and
+ * remove them on a disk takes more processor time than in memory.
+ */
+function placeOfFiles(): string {
   const { bavail, bsize } = existsSync(sharedMemory) ? statfsSync(sharedMemory) : { bavail: 0, bsize: 0 };
   const isLarge = Math.min(bavail * bsize, process.availableMemory()) >= memoryBytesMin;
-  return isLarge ? sharedMemory : realpathSync(tmpdir());
+  return isLarge && !forbidsPrograms(sharedMemory) ? sharedMemory : realpathSync(tmpdir());
+}
+
+/** Whether a file system is mounted so that no program in it can be started, which some tests do. */
+function forbidsPrograms(directory: string): boolean {
+  const mount = readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .find((line) => line.split(' ')[1] === directory);
+  return mount?.split(' ')[3]?.split(',').includes('noexec') ?? false;
 }
 
 /** Cleans up after runs that were killed: their databases still run and use memory. */

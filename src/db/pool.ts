@@ -143,9 +143,10 @@ export class Pool {
     this.#lanes.release(lane, 1);
   }
 
+  /** A session that PostgreSQL has announced to end, or whose server refuses writes, is still open. */
   #close(connection: Connection): void {
     this.#drop(connection);
-    if (!connection.isLost) void connection.close().catch(() => {});
+    void connection.close().catch(() => {});
   }
 
   #lose(connection: Connection): void {

@@ -18,6 +18,8 @@ import { until } from '../support/until.ts';
  * directory, is in trouble at a time, and the apps whose own database works must not notice it.
  */
 
+/** Most of the time, the tests wait until what a silent database does not do has failed. */
+const pauseMs = 150;
 const root = mkdtempSync(join(tmpdir(), 'quarry-cells-alone-'));
 chmodSync(root, 0o755);
 const home = await startFragileDatabase(join(root, 'home'));
@@ -67,9 +69,11 @@ class Tenant {
   async start(): Promise<void> {
     this.#fixture ??= await createFixture(this.connection());
     this.#isOver = false;
-    this.#actors = startActors(this.connection, this.#fixture, this.ledger, () => this.#isOver).finally(() => {
-      this.#isOver = true;
-    });
+    this.#actors = startActors(this.connection, this.#fixture, this.ledger, () => this.#isOver, { pauseMs }).finally(
+      () => {
+        this.#isOver = true;
+      },
+    );
     // If it fails, the wait for all actors below throws.
     this.#actors.catch(() => {});
     await this.acknowledge(20);

@@ -52,7 +52,7 @@ test('whatever is killed under mixed load, everything acknowledged is complete a
   after(areas.close);
   for (let kill = 0; kill < kills; kill++) {
     let isOver = false;
-    const actors = startActors(connection, fixture, ledger, () => isOver, areas.actors).finally(() => {
+    const actors = startActors(connection, fixture, ledger, () => isOver, { more: areas.actors }).finally(() => {
       isOver = true;
     });
     const reach = (acknowledged: number) =>

@@ -14,6 +14,7 @@ export function writeBatch(program: string, files: readonly string[]): void {
 export function writeSingle(program: string, file: string): void {
   const urlOf = (path: string) => pathToFileURL(resolve(projectRoot, path)).href;
   const lines = [
+    `import '${urlOf('test/support/own-modules.ts')}';`,
     `import { whileFollowed } from '${urlOf('test/support/test-hook.ts')}';`,
     `await whileFollowed(() => import('${urlOf(file)}'));`,
     `await import('${urlOf('test/support/end-watchdog.ts')}');`,

@@ -1,4 +1,5 @@
 import './test-hook.ts';
+import './own-modules.ts';
 import './cached-parsers.ts';
 import './end-watchdog.ts';
 import { join } from 'node:path';

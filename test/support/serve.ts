@@ -4,6 +4,7 @@ import { defined } from '../../src/lib/defined.ts';
 import { secondCellOf, testsCells } from './cells-of-process.ts';
 import { installCluster } from './cluster.ts';
 import { basicEnvironment } from './command.ts';
+import { endWithThisProcess, stopPostgresWithThisProcess } from './left-behind.ts';
 
 export type ServedProcess = {
   baseUrl: string;
@@ -32,8 +33,7 @@ export async function startServe(
   { warmParser = false } = {},
 ): Promise<ServedProcess> {
   if (env.DATABASE_URL === undefined && env.QUARRY_DATA_DIR !== undefined) installCluster(env.QUARRY_DATA_DIR);
-  const preloaded =
-    env.NODE_COMPILE_CACHE === undefined ? ['--import', warmParser ? cachedParsers : parsersOnDemand] : [];
+  const preloaded = env.NODE_COMPILE_CACHE === undefined ? ['--import', warmParser ? cachedParsers : quickStart] : [];
   const child = spawn(process.execPath, ['--max-semi-space-size=8', ...preloaded, mainFile, 'serve', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
@@ -55,6 +55,9 @@ export async function startServe(
     },
   });
   running.add(child);
+  endWithThisProcess(child);
+  if (env.DATABASE_URL === undefined && env.QUARRY_DATA_DIR !== undefined)
+    stopPostgresWithThisProcess(env.QUARRY_DATA_DIR);
   let output = '';
   const exited = new Promise<number | null>((resolve) =>
     child.once('exit', (code) => {
@@ -95,7 +98,7 @@ export async function startServe(
 }
 
 const cachedParsers = new URL('cached-parsers.ts', import.meta.url).href;
-const parsersOnDemand = new URL('parsers-on-demand.ts', import.meta.url).href;
+const quickStart = new URL('quick-start.ts', import.meta.url).href;
 const mainFile = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const startTimeoutMs = 300_000;
 const readyPollMs = 20;

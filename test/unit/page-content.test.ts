@@ -349,3 +349,23 @@ test('a hidden box with most of the text is the page, which a script reveals; a 
   includes(collection.markdown, ['Chair 3', '$35.00'], ['session has expired']);
   includes(read(page(paragraphs('pier', 5))).markdown, ['pier number 4'], ['session has expired']);
 });
+
+test('an article in Chinese among links of a portal is read as an article, as one in English is', () => {
+  const places = ['码头', '灯塔', '仓库', '海关', '船坞', '市场'];
+  const lines = places.map(
+    (place) =>
+      `${place}在上个世纪建成，此前人们为它的位置、费用和名称争论了十年，报纸每天都报道双方的意见，市政府召开了三次会议，最后由居民投票决定，结果只差二十票。如今每天有三百艘船经过这里，居民仍然记得当年的争论，老人常常向孩子们讲起那段往事。`,
+  );
+  const links = Array.from(
+    { length: 160 },
+    (_unused, at) =>
+      `${at % 20 === 0 ? `<h3><a href="/s${at}">第${at}栏目</a></h3><img src="/i${at}.png">` : ''}<li><a href="/n${at}">第${at}条新闻</a></li>`,
+  ).join('');
+  const { markdown, pageType } = read(
+    `<html><head><title>港口的历史</title></head><body><div><ul>${links}</ul></div><div><h1>港口的历史</h1>
+    <div>${lines.map((line) => `<p>${line}</p>`).join('')}</div></div><div><ul>${links}</ul></div></body></html>`,
+    'about:blank',
+  );
+  assert.equal(pageType, 'article');
+  includes(markdown, lines, ['条新闻']);
+});

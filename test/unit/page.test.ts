@@ -98,6 +98,44 @@ test('the charset comes from header, byte order mark, meta and content, in that 
   assert.equal(parse(japanese).markdown, '日本');
 });
 
+test('words of a Chinese title and text are counted, although no spaces separate them', () => {
+  const page = (title: string, text: string): ParsedPage =>
+    parse(`<html><head><title>${title}</title><script src="/a.js"></script></head><body><p>${text}</p></body></html>`);
+  const read = page('港口的历史与建设过程 - 港口新闻网', '港口在上个世纪建成并且开放。');
+  assert.deepEqual([read.title, read.needsBrowser], ['港口的历史与建设过程', false]);
+  assert.equal(page('港口', '正在加载中，请稍候').needsBrowser, true);
+});
+
+test('text in UTF-8 is read as such, whatever encoding a converted page still declares', () => {
+  const text = '港口在上个世纪建成，人们争论了十年。';
+  const html = `<meta http-equiv="Content-Type" content="text/html; charset=gb2312"><p>${text}</p>`;
+  assert.equal(parse(Buffer.from(html)).markdown, text);
+  const latin = Buffer.from('<meta charset="latin1"><p>Ã©t Ã©</p>', 'latin1');
+  assert.equal(parse(latin).markdown, 'Ã©t Ã©');
+});
+
+test('text beside the cells of a table, cells beside its rows and text of an unclosed head are read', () => {
+  const shown = (html: string): string => parse(Buffer.from(html)).markdown;
+  assert.equal(
+    shown('<table><tr><td>1</td><td>2</td></tr><p>Below.</p><td>3</td><td>4</td></table>'),
+    'Below.\n\n| 1 | 2 |\n| --- | --- |\n| 3 | 4 |',
+  );
+  assert.equal(
+    shown(
+      '<table><form><tr><font><td>1</td></font><td>2</td></tr></form><table><tr><td>a</td><td>b</td></tr></table>After.</table>',
+    ),
+    '| 1 | 2 |\n| --- | --- |\n\n| a | b |\n| --- | --- |\n\nAfter.',
+  );
+  assert.equal(
+    shown('<html><head><title>Port</title><meta name="a"><div><p>The port is open.</p></div></html>'),
+    'The port is open.',
+  );
+  assert.equal(
+    shown('<html><head><title>Port</title><div>First.</div></head><body><p>Second.</p></body></html>'),
+    'First.\n\nSecond.',
+  );
+});
+
 test('robots directives of the page are read', () => {
   const page = parse('<meta name="robots" content="NOINDEX, nofollow"><p>x</p>');
   assert.deepEqual([page.noindex, page.nofollow], [true, true]);

@@ -79,6 +79,20 @@ test('a script in a page is no text, a nested list keeps its depth, code its lan
   assert.match(markdown, /```js\nlet a = 1;\n```/);
 });
 
+test('a saved page has the address that it states, for its links and its type', async () => {
+  const page = (head: string, before = ''): Buffer =>
+    Buffer.from(
+      `${before}<html><head><title>Port</title><meta property="og:type" content="website">${head}</head><body><nav></nav>
+      <p>The port is open, as <a href="/rules">the rules</a> of the council say, every day of the year but one.</p></body></html>`,
+    );
+  const link = async (bytes: Buffer): Promise<string | undefined> =>
+    /\]\((.+?)\)/.exec((await parseDocument({ bytes, filename: 'page.html' })).markdown)?.[1];
+  assert.equal(await link(page('<link rel="canonical" href="https://port.test/a">')), 'https://port.test/rules');
+  assert.equal(await link(page('<meta property="og:url" content="https://port.test/b">')), 'https://port.test/rules');
+  assert.equal(await link(page('', '<!-- saved from url=(0018)https://old.test/c -->')), 'https://old.test/rules');
+  assert.equal(await link(page('<link rel="canonical" href="/a">')), '/rules');
+});
+
 test('text that looks like markup stays text', async () => {
   const body = '<w:p><w:r><w:t># no heading</w:t></w:r></w:p><w:p><w:r><w:t>a * b &lt;c&gt; _d_ `e`</w:t></w:r></w:p>';
   const { markdown } = await parse(docx(body));

@@ -59,6 +59,46 @@ test('lettered and named sections rank below those that they divide', async () =
   ]);
 });
 
+test('a title without a number has the level of those with one in the same type', async () => {
+  const titles = ['1 Port', '1.1 Arrivals', 'Acknowledgements', '2 Sea'];
+  const sizes = [18, 14, 14, 18];
+  const page = titles.flatMap(
+    (text, at): Drawn => [
+      { text, x: 72, y: 720 - at * 90, font: 'bold', size: sizes[at] ?? 10 },
+      ...paragraph(700 - at * 90),
+    ],
+  );
+  assert.deepEqual(await headings([page]), ['# 1 Port', '## 1.1 Arrivals', '## Acknowledgements', '# 2 Sea']);
+});
+
+test('a title in the type of its text is no part of the paragraph that follows at some distance', async () => {
+  const text = 'THE DUTIES OF THE PILOT';
+  const page: Drawn = [...paragraph(700), { text, x: 72, y: 640 }, ...paragraph(625), { text, x: 72, y: 560 }];
+  const { markdown } = await parseDocument({ bytes: handbookPdf([[...page, ...paragraph(545), ...paragraph(480)]]) });
+  assert.deepEqual(
+    markdown.split('\n').filter((line) => line.includes(text)),
+    [text, text],
+  );
+});
+
+test('bold words that begin a paragraph and the bold heads of columns are no titles', async () => {
+  const bold = 'Uploads of the harbour resume, and those who watch them miss nothing at all, as long as no';
+  const columns = (y: number, left: string, right: string, font: 'bold' | 'roman' = 'roman'): Drawn => [
+    { text: left, x: 72, y, font },
+    { text: right, x: 140, y, font },
+  ];
+  const page: Drawn = [
+    ...paragraph(740),
+    { text: bold, x: 72, y: 680, font: 'bold' },
+    ...paragraph(668, 'process is left behind that would keep a ship, a berth or a pilot from being assigned again.'),
+    ...columns(600, 'Scope', 'Allows', 'bold'),
+    ...columns(580, 'pilots', 'whatever a pilot may do before a ship has left the harbour, and what follows from it'),
+    ...columns(560, 'masters', 'whatever a master may do while the ship is in the harbour, and what follows from it'),
+    ...paragraph(500),
+  ];
+  assert.deepEqual(await headings([page]), []);
+});
+
 test('small capitals on their own line are a title', async () => {
   const page = (first: string): Drawn => [
     ...[

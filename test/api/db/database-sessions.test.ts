@@ -163,6 +163,25 @@ test('a write outside a transaction whose response is lost is not repeated; a re
   assert.deepEqual(await listDone(), ['written']);
 });
 
+test('a session whose server refuses writes is closed, and does not take a place on the server for ever', async () => {
+  const session = await db.reserve();
+  const [database] = await session<{ name: string }[]>`select current_database() as name`;
+  const name = session(database?.name ?? '');
+  await session`alter database ${name} set default_transaction_read_only = on`;
+  try {
+    const pool = open(2);
+    for (let write = 0; write < 5; write++) await assert.rejects(pool`insert into done values ('refused')`);
+    await until(async () => {
+      const sessions = await session`select 1 from pg_stat_activity
+        where application_name = 'quarry-test-sessions' and datname = current_database()`;
+      return sessions.length <= 2;
+    });
+  } finally {
+    await session`alter database ${name} reset default_transaction_read_only`;
+    session.release();
+  }
+});
+
 test('when the network is silent, statements and work that waits fail, and later work succeeds', async () => {
   const pool = open(2, 1_000);
   await processOf(pool);

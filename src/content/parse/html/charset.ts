@@ -11,7 +11,8 @@ export function decodeHtml(bytes: Uint8Array, contentType: string): string {
   if (marked !== undefined) return new TextDecoder(marked).decode(bytes);
   const declared = encodingName(/charset\s*=\s*["']?([\w:.-]+)/i.exec(contentType)?.[1]) ?? declaredInside(bytes);
   // Nine of ten pages declare their encoding. A wrong declaration of UTF-8 is detected below.
-  if (declared !== undefined && declared !== 'utf-8') return new TextDecoder(declared).decode(bytes);
+  if (declared !== undefined && declared !== 'utf-8' && !isSurelyUtf8(bytes))
+    return new TextDecoder(declared).decode(bytes);
   const shaped = isIso2022(bytes) ? 'iso-2022-jp' : wideCharset(bytes);
   if (shaped !== undefined) return new TextDecoder(encodingName(shaped)).decode(bytes);
   if (isUtf8(bytes)) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
@@ -23,6 +24,18 @@ export function decodeHtml(bytes: Uint8Array, contentType: string): string {
   return guessed !== undefined && guessed !== 'utf-8' && broken > 20 + lossy.length / 200
     ? new TextDecoder(guessed).decode(bytes)
     : lossy;
+}
+
+const sequencesMin = 10;
+
+/**
+ * Whether the text is UTF-8 whatever the page declares: programs that save or convert pages leave the old declaration.
+ * In other encodings, so many letters are never all valid UTF-8.
+ */
+function isSurelyUtf8(bytes: Uint8Array): boolean {
+  let sequences = 0;
+  for (const byte of bytes) if (byte >= 0xc2 && ++sequences === sequencesMin) return isUtf8(bytes);
+  return false;
 }
 
 const sampleBytes = 4_096;

@@ -17,7 +17,7 @@ export function parseHtmlDocument(bytes: Uint8Array, input: Omit<ParseInput, 'by
   const { root } = tree;
   const metadata = htmlMetadata(root);
   if (input.isWhole !== true && isWebPage(text, root)) {
-    const page = readPage(tree, input.url ?? 'about:blank');
+    const page = readPage(tree, input.url ?? statedAddress(text, root) ?? 'about:blank');
     if (page.needsBrowser) throw needsBrowser();
     const { markdown, truncated } = page;
     if (markdown.trim() !== '')
@@ -27,6 +27,18 @@ export function parseHtmlDocument(bytes: Uint8Array, input: Omit<ParseInput, 'by
   if (tree.truncated) missing.add(`everything after the first ${treeLimits.elementsMax} elements`);
   const markdown = wholeDocument(root, input.url, (what) => missing.add(what));
   return { kind: 'html', markdown, ...metadata, ...(missing.size === 0 ? {} : { truncated: [...missing] }) };
+}
+
+const addressCharactersMax = 2_000;
+
+/** The address that a saved page states: browsers write it above the page, and most sites into its head. */
+function statedAddress(text: string, root: HtmlElement): string | undefined {
+  const saved = /<!-- saved from url=\(\d{4}\)(https?:\S+)/.exec(text.slice(0, addressCharactersMax))?.[1];
+  const link = findAll(root, 'link').find(({ attributes }) => attributes.rel?.toLowerCase() === 'canonical');
+  const meta = findAll(root, 'meta').find(({ attributes }) => attributes.property?.toLowerCase() === 'og:url');
+  return [saved, link?.attributes.href, meta?.attributes.content].find(
+    (address) => /^https?:/i.test(address ?? '') && URL.canParse(address ?? ''),
+  );
 }
 
 const linksOfPageMin = 15;

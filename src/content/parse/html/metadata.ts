@@ -1,6 +1,6 @@
 import { linkedThings, plainValue } from './linked-data.ts';
 import type { EmbeddedData } from './script-state.ts';
-import { collect, findAll, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
+import { collect, findAll, findFirst, type HtmlElement, type HtmlTree, textOf, wideWords } from './tree.ts';
 
 export type PageMetadata = {
   title: string | undefined;
@@ -74,7 +74,11 @@ function withoutSiteName(title: string, site: string | undefined): string {
   const separator = title.lastIndexOf(last);
   const rest = title.slice(0, separator).replace(/\s+[|–—\-:·»«•]\s+$/, '');
   const isSite = site !== undefined && last.toLowerCase() === site.toLowerCase();
-  return isSite || (last.split(' ').length <= 3 && rest.split(' ').length >= 4) ? rest : title;
+  return isSite || (countWords(last) <= 3 && countWords(rest) >= 4) ? rest : title;
+}
+
+function countWords(text: string): number {
+  return text.split(' ').length + wideWords(text);
 }
 
 function language(raw: string | undefined): string | undefined {

@@ -12,7 +12,7 @@ import { likeliestType, typeShares } from './page-type.ts';
 import type { PageType } from './page-types.ts';
 import { plainStructure } from './structure/structure.ts';
 import { readStructured, type Structured } from './structured.ts';
-import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits } from './tree.ts';
+import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits, wideWords } from './tree.ts';
 
 type PageInput = {
   bytes: Uint8Array;
@@ -113,7 +113,7 @@ const scriptNotice =
 function isFrame(markdown: string): boolean {
   let words = 0;
   for (const [found] of markdown.matchAll(/\]\([^)]*\)|[\p{L}\p{N}]+/gu)) {
-    if (!found.startsWith(']')) words += 1;
+    if (!found.startsWith(']')) words += Math.max(1, wideWords(found));
     if (words > wordsOfNoticeMax) return false;
   }
   return words < wordsOfTextMin || (words <= wordsOfNoticeMax && scriptNotice.test(markdown));

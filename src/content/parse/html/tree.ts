@@ -19,6 +19,7 @@ export class HtmlText {
   readonly kind = 'text';
   text: string;
   #collapsed: string | undefined;
+  #width = -1;
   #trimmed = -1;
   #characters = -1;
 
@@ -32,21 +33,39 @@ export class HtmlText {
     return this.#collapsed;
   }
 
-  /** The number of characters without the white space around them. */
+  /** The width of the collapsed text. */
+  get width(): number {
+    if (this.#width < 0) this.#width = widthOf(this.collapsed);
+    return this.#width;
+  }
+
+  /** The width without the white space around the text. */
   get trimmed(): number {
-    if (this.#trimmed < 0) this.#trimmed = this.text.trim().length;
+    if (this.#trimmed < 0) this.#trimmed = widthOf(this.text.trim());
     return this.#trimmed;
   }
 
   /** The same, but in longer texts each run of white space counts as one character. */
   get characters(): number {
     if (this.#characters < 0)
-      this.#characters = this.trimmed < shortCharacters ? this.trimmed : this.collapsed.trim().length;
+      this.#characters = this.trimmed < shortCharacters ? this.trimmed : widthOf(this.collapsed.trim());
     return this.#characters;
   }
 }
 
 const shortCharacters = 40;
+
+const wide = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]/g;
+
+/** The number of characters, where those of Chinese, Japanese and Korean count as two, as in a terminal. */
+export function widthOf(text: string): number {
+  return text.length + (text.match(wide)?.length ?? 0);
+}
+
+/** About how many words a text has in scripts of wide characters, most of which write no spaces: two are one. */
+export function wideWords(text: string): number {
+  return Math.floor((widthOf(text) - text.length) / 2);
+}
 
 export type HtmlTree = {
   root: HtmlElement;
@@ -244,25 +263,25 @@ export function textOf(node: HtmlNode): string {
   return (parts.length === 1 ? (parts[0] ?? '') : parts.join('')).trimEnd();
 }
 
-/** The length of `textOf`, without assembling it. */
+/** The width of `textOf`, without assembling it. */
 export function textLength(node: HtmlNode): number {
   let length = 0;
   let endsInSpace = true;
-  eachPiece(node, (piece) => {
+  eachPiece(node, (piece, width) => {
     if (endsInSpace && piece === ' ') return;
-    length += endsInSpace && piece.startsWith(' ') ? piece.length - 1 : piece.length;
+    length += endsInSpace && piece.startsWith(' ') ? width - 1 : width;
     if (piece !== '') endsInSpace = piece.endsWith(' ');
   });
   return endsInSpace && length > 0 ? length - 1 : length;
 }
 
-/** Calls back with the collapsed texts in order, and with a space for each line break and after each block. */
-function eachPiece(node: HtmlNode, take: (piece: string) => void): void {
-  if (node.kind === 'text') take(node.collapsed);
-  else if (node.name === 'br') take(' ');
+/** Calls back with the collapsed texts and their widths in order, and with a space for each line break and after each block. */
+function eachPiece(node: HtmlNode, take: (piece: string, width: number) => void): void {
+  if (node.kind === 'text') take(node.collapsed, node.width);
+  else if (node.name === 'br') take(' ', 1);
   else {
     for (const child of node.children) eachPiece(child, take);
-    if (blockNames.has(node.name)) take(' ');
+    if (blockNames.has(node.name)) take(' ', 1);
   }
 }
 

@@ -71,8 +71,9 @@ export function headingLevels(blocks: PdfBlock[], look: DocumentLook): Map<PdfBl
     if (role !== undefined) levels.set(block, role);
     else if (!look.hasHeadingRoles && isHeading(block, blocks[index - 1], blocks[index + 1], look)) visual.push(block);
   });
-  const styles = [...new Set(visual.map(styleOf))].sort((a, b) => b - a);
-  for (const block of visual) levels.set(block, Math.min(6, styles.indexOf(styleOf(block)) + 1));
+  const styles = stylesOf(visual);
+  const ranks = [...new Set(styles.values())].sort((a, b) => b - a);
+  for (const [block, style] of styles) levels.set(block, Math.min(6, ranks.indexOf(style) + 1));
   return levels;
 }
 
@@ -85,12 +86,37 @@ export function roleLevel(role: string | undefined): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
-/** Ranks a heading: larger type first; of the same size, bold before regular, then `1` before `1.1`, and `(a)` last. */
-function styleOf(block: TextBlock): number {
+/**
+ * The rank of each heading: larger type first; of the same size, bold before regular, then `1` before `1.1`, and `(a)`
+ * last. One without a number ranks like the highest with one in its type.
+ */
+function stylesOf(blocks: TextBlock[]): Map<TextBlock, number> {
+  const highest = new Map<number, number>();
+  for (const block of blocks) {
+    const depth = depthOf(block) ?? depthMax;
+    const type = typeOf(block);
+    highest.set(type, Math.min(depth, highest.get(type) ?? depthMax));
+  }
+  return new Map(
+    blocks.map((block) => {
+      const type = typeOf(block);
+      return [block, type - (depthOf(block) ?? highest.get(type) ?? 0)];
+    }),
+  );
+}
+
+const depthMax = 4;
+
+function typeOf(block: TextBlock): number {
+  return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0);
+}
+
+/** The parts of a heading's number after the first, or undefined without a number. */
+function depthOf(block: TextBlock): number | undefined {
   const start = `${block.marker ?? ''}${block.text}`;
+  if (/^\(?[a-z]\)/.test(start)) return depthMax;
   const number = /^(?:(?:section|§)\s*)?(\d{1,2}(?:\.\d{1,2})*)/i.exec(start)?.[1];
-  const depth = /^\(?[a-z]\)/.test(start) ? 4 : number === undefined ? 0 : number.split('.').length - 1;
-  return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0) - Math.min(4, depth);
+  return number === undefined ? undefined : Math.min(depthMax, number.split('.').length - 1);
 }
 
 function isHeading(
@@ -123,10 +149,16 @@ function isHeading(
   if (block.size >= look.bodySize * 1.06 && other && block.lines.length === 1 && text.length <= 80)
     return next !== undefined;
   if (/:$/.test(text) && !numbered) return false;
+  if (heavy && block.lines.some(hasColumns)) return false;
   if (heavy && look.boldShare < 0.4) return next !== undefined && block.above > block.size * 0.3;
   if (!standsAlone(block) || next?.kind !== 'text' || next.text.length <= 80) return false;
   if (isItalicTitle(block, look)) return true;
   return isCapitals(letters) && letters.length >= 5 && look.boldShare < 0.4 && !statement.test(text);
+}
+
+/** Whether a line has the heads of several columns. The number of a title stands apart from it, too. */
+function hasColumns({ segments }: Line): boolean {
+  return segments.length > 1 && /\p{L}{3}/u.test(segments[0]?.text ?? '');
 }
 
 /** A short line in italics above running text, in a document whose text is upright. */

@@ -21,7 +21,7 @@ export type TextBlock = {
 };
 export type PdfBlock = TextBlock | { kind: 'table'; table: PdfTable };
 
-const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s))\s*(?=\S)/u;
+const bulletPattern = /^(?:[•‣▪▫●○◦■□◆◇➢➤►▶✓✔✗❖∙·⁃◾◼☐☑☒\ue000-\uf8ff]|[-–—*o](?=\s)|[∗⋆](?=\s*\p{L}{2}))\s*(?=\S)/u;
 const numberPattern = /^\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)](?=\s)\s*/;
 
 /** Joins lines in reading order into paragraphs and list items. `all` is every line of the page, to find column widths. */
@@ -60,6 +60,9 @@ function typicalLeading(lines: Line[]): number {
   return ratios[Math.floor(ratios.length * 0.4)] ?? 1.25;
 }
 
+/** A title in the type of the text has at least this many times the usual distance to it. */
+const setOffMin = 1.12;
+
 function continues(group: Line[], line: Line, all: Line[], leading: number): boolean {
   const last = group.at(-1);
   const first = group[0];
@@ -67,7 +70,7 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   if (contentsLine.test(last.text)) return contentsLine.test(line.text) && line.baseline > last.baseline;
   if (Math.abs(last.size - line.size) > Math.max(last.size, line.size) * 0.12) return false;
   if (last.font !== line.font && !last.mono && !line.mono && Math.abs(last.size - line.size) > 0.4) return false;
-  if (last.bold !== line.bold && !isMixed(group, last, line)) return false;
+  if (last.bold !== line.bold && !isMixed(group, last, line, all)) return false;
   const item = listMarker(first.text) !== undefined;
   if (startsItem(line, group)) return false;
   if (last.mono !== line.mono && !(/[\p{L},(]$/u.test(last.text) && line.left <= first.left + line.size)) return false;
@@ -75,7 +78,8 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   const overlap = Math.min(last.right, line.right) - Math.max(last.left, line.left);
   if (step <= 0 || overlap <= 0) return continuesElsewhere(last, line);
   if (step > Math.max(leading * 1.3, 0.9) * line.size + 0.5) return false;
-  if (isRagged(last, line, all) && /[.!?:;。！？”"]\)?$/.test(last.text)) return false;
+  const isSetOff = group.length === 1 && step > leading * setOffMin * line.size;
+  if (isRagged(last, line, all) && (isSetOff || /[.!?:;。！？”"]\)?$/.test(last.text))) return false;
   const reference = group.length > 1 ? Math.min(...group.slice(1).map((one) => one.left)) : first.left;
   const indent = line.left - reference;
   if (!item && indent > line.size * 0.8 && indent < line.size * 6 && !isCentred(last, line) && group.length > 1)
@@ -86,7 +90,8 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
 }
 
 /** Whether bold starts or ends within running text, which does not split the paragraph. */
-function isMixed(group: Line[], last: Line, line: Line): boolean {
+function isMixed(group: Line[], last: Line, line: Line, all: Line[]): boolean {
+  if (last.bold && /^\p{Ll}/u.test(line.text) && !isRagged(last, line, all)) return true;
   if (last.bold) return group.length > 1 && group.some((one) => !one.bold);
   return !line.bold || (line.right < last.right && /[a-z,]$/.test(last.text) && /^[a-z]/.test(line.text));
 }

@@ -128,6 +128,11 @@ class StructureReader {
         this.#markUsed(child);
         continue;
       }
+      if (typeof child !== 'number' && /^l$/i.test(child.role)) {
+        this.flush('LI', depth);
+        this.element(child, depth + 1);
+        continue;
+      }
       this.#marker ??= label === '' ? '•' : label;
       if (typeof child === 'number') this.#content(child);
       else this.#itemBody(child, depth);

@@ -292,21 +292,32 @@ function columnsOf(rows: Line[]): Interval[] {
   return merged;
 }
 
-/** The text of a line in each column; a part across several columns is in each of them. */
+/**
+ * The text of a line in each column. Text across several columns is cut at its gaps if each of them gets a part, as in
+ * narrow tables, and is in each of them otherwise.
+ */
 function cellsOf(line: Line, columns: Interval[]): string[] {
   const cells = columns.map(() => '');
+  const add = (index: number, text: string): void => {
+    cells[index] = cells[index] ? `${cells[index]} ${text}` : text;
+  };
   for (const segment of line.segments) {
-    const covered = columns
-      .map((column, index) => ({
-        index,
-        overlap: Math.min(column.right, segment.right) - Math.max(column.left, segment.left),
-      }))
-      .filter((one) => one.overlap > Math.min(segment.size, 4));
-    const targets =
-      covered.length > 0 ? covered.map((one) => one.index) : [nearest(columns, (segment.left + segment.right) / 2)];
-    for (const index of targets) cells[index] = cells[index] ? `${cells[index]} ${segment.text}` : segment.text;
+    const targets = columnsAt(segment, segment.size, columns);
+    const parts = segment.parts.map((part) => ({ text: part.text, at: columnsAt(part, segment.size, columns) }));
+    const isCut =
+      parts.every(({ at }) => at.length === 1) && new Set(parts.map(({ at }) => at[0])).size === targets.length;
+    if (targets.length > 1 && isCut) for (const { text, at } of parts) add(at[0] ?? 0, text);
+    else for (const index of targets) add(index, segment.text);
   }
   return cells;
+}
+
+/** The columns that a piece of text is in, or the nearest one. */
+function columnsAt({ left, right }: Interval, size: number, columns: Interval[]): number[] {
+  const covered = columns.flatMap((column, index) =>
+    Math.min(column.right, right) - Math.max(column.left, left) > Math.min(size, 4) ? [index] : [],
+  );
+  return covered.length > 0 ? covered : [nearest(columns, (left + right) / 2)];
 }
 
 function nearest(columns: Interval[], x: number): number {
@@ -343,12 +354,13 @@ function mergeContinuations(region: Line[], cells: string[][]): string[][] {
     .map((line, index) => line.baseline - (region[index]?.baseline ?? 0))
     .sort((a, b) => a - b);
   const wide = (gaps.at(-1) ?? 0) > (gaps[0] ?? 0) * 1.25;
+  const size = Math.max(...region.map((line) => line.size));
   const rows: string[][] = [];
   region.forEach((line, index) => {
     const row = cells[index] ?? [];
     const above = rows.at(-1);
     const gap = index === 0 ? Number.POSITIVE_INFINITY : line.baseline - (region[index - 1]?.baseline ?? 0);
-    const close = gap < line.size * 1.45 && (!wide || gap <= (gaps[0] ?? 0) * 1.15);
+    const close = gap < size * 1.45 && (!wide || gap <= (gaps[0] ?? 0) * 1.15);
     const partial = row.filter((text) => text !== '').length < row.length && row[0] === '';
     if (above && close && partial && index > 1)
       row.forEach((text, column) => {

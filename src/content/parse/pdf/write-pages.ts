@@ -1,4 +1,5 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
+import { addDrawnBullets } from './bullets.ts';
 import { splitColumns } from './columns.ts';
 import { dropFurniture } from './furniture.ts';
 import type { Rule } from './glyph.ts';
@@ -38,7 +39,8 @@ export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
     tree,
     segments: all,
   } = isMostlyRightToLeft(drawn.segments.map(({ text }) => text)) ? mirror(drawn) : drawn;
-  const segments = all.filter((segment) => !segment.artifact || tree.length === 0);
+  const drawnText = all.filter((segment) => !segment.artifact || tree.length === 0);
+  const segments = tree.length === 0 ? addDrawnBullets(drawnText, rules) : drawnText;
   const lines = buildLines(segments.filter((segment) => !segment.turned));
   return { number, width, height, lines, turned: segments.filter(({ turned }) => turned), rules, tree, unread };
 }
@@ -119,7 +121,12 @@ function documentLook(pages: Page[]): DocumentLook {
 function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: DocumentLook): Block[] {
   const out: Block[] = [];
   let lefts: number[] = [];
+  let bottom = 0;
   for (const block of blocks) {
+    // The indents of a list that continues in the next column are counted from that column.
+    const top = block.kind === 'text' ? block.lines[0]?.top : undefined;
+    if (top !== undefined && top < bottom && block.kind === 'text' && block.role === undefined) lefts = [];
+    bottom = top ?? bottom;
     if (block.kind === 'table') {
       out.push({ type: 'table', rows: block.table.rows.map((row) => row.map((cell) => escapeText(oneLine(cell)))) });
       continue;
@@ -145,6 +152,9 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: Do
   return out;
 }
 
+/** The space above a line of code that follows an empty line, in ems. */
+const emptyLineMin = 0.9;
+
 /** Monospaced text keeps its lines and their indents; neighbours form one block of code. */
 function addCode(out: Block[], block: TextBlock): void {
   const [first] = block.lines;
@@ -154,7 +164,8 @@ function addCode(out: Block[], block: TextBlock): void {
     .map((line) => `${' '.repeat(Math.min(40, Math.max(0, Math.round((line.left - first.left) / width))))}${line.text}`)
     .join('\n');
   const last = out.at(-1);
-  if (last?.type === 'code') last.text += `\n${text}`;
+  const isSetOff = Number.isFinite(block.above) && block.above > block.size * emptyLineMin;
+  if (last?.type === 'code') last.text += `${isSetOff ? '\n' : ''}\n${text}`;
   else out.push({ type: 'code', text });
 }
 

@@ -9,6 +9,7 @@ import {
   textLength,
   textOf,
   textStart,
+  widthOf,
 } from '../tree.ts';
 import { hiddenShareMax, isChrome, isHidden } from './elements.ts';
 import {
@@ -207,9 +208,10 @@ function gather(body: HtmlElement): HtmlElement {
   const scores = new Map<HtmlElement, number>();
   for (const block of collect(body, isTextBlock)) {
     const text = textOf(block);
-    if (text.length < 25) continue;
+    const width = widthOf(text);
+    if (width < 25) continue;
     const commas = text.match(/[,、，،]/g)?.length ?? 0;
-    const score = 1 + commas + Math.min(text.length / 100, 3);
+    const score = 1 + commas + Math.min(width / 100, 3);
     let level = 0;
     // A box that contains text itself is a paragraph and its own container.
     for (
@@ -290,7 +292,8 @@ function belongs(sibling: HtmlElement, top: HtmlElement, threshold: number, scor
   if (sibling.name !== 'p') return false;
   const text = textOf(sibling);
   const density = linkDensity(sibling);
-  return text.length > 80 ? density < 0.25 : density === 0 && /[.!?。]$/.test(text) && text.length > 20;
+  const width = widthOf(text);
+  return width > 80 ? density < 0.25 : density === 0 && /[.!?。]$/.test(text) && width > 20;
 }
 
 /** Single paragraphs and short lines may be repeated on purpose: rows of a plan, refrains. */
@@ -380,7 +383,7 @@ function dropRelated(content: HtmlElement): void {
     const siblings = box.parent?.children ?? [];
     const after = siblings.slice(siblings.indexOf(box) + 1);
     // The announced links are in the heading's box, or directly after it up to the first text that announces nothing.
-    if (textLength(box) <= text.length + 20)
+    if (textLength(box) <= textLength(heading) + 20)
       for (const node of after) {
         if (node.kind !== 'element') continue;
         if (!announcesPages(node)) break;
@@ -399,7 +402,8 @@ function announcesPages(element: HtmlElement): boolean {
   if (text === '') return true;
   const links = findAll(element, 'a').length;
   return (
-    linkDensity(element) > 0.3 || (links > 0 && element.name !== 'p' && text.length / links < textOfAnnouncementMax)
+    linkDensity(element) > 0.3 ||
+    (links > 0 && element.name !== 'p' && textLength(element) / links < textOfAnnouncementMax)
   );
 }
 

@@ -176,7 +176,8 @@ export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 
   };
   for (const block of collect(root, isLeafBlock)) {
     const text = textOf(block);
-    if (text.length < charactersMin) continue;
+    const length = textLength(block);
+    if (length < charactersMin) continue;
     const item = itemOf(block);
     times.set(text, (times.get(text) ?? 0) + 1);
     if (!items.has(text)) {
@@ -185,7 +186,7 @@ export function dropRepeats(root: HtmlElement, { charactersMin = 40, runMin = 1 
     } else if (item === undefined || item === items.get(text)) run.push({ block, text, item: undefined });
     else {
       run.push({ block, text, item });
-      shared.set(item, (shared.get(item) ?? 0) + text.length);
+      shared.set(item, (shared.get(item) ?? 0) + length);
     }
   }
   endRun();

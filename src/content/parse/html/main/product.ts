@@ -108,7 +108,7 @@ function dropSections(content: HtmlElement, heading: RegExp): void {
     )
       box = box.parent;
     const following = box.parent?.children.slice(box.parent.children.indexOf(box) + 1) ?? [];
-    const alone = (extents.get(box)?.characters ?? 0) <= text.length + 20;
+    const alone = (extents.get(box)?.characters ?? 0) <= textLength(title) + 20;
     detach(box);
     if (!alone || !/^h\d$/.test(box.name)) continue;
     for (const node of following) {

@@ -95,8 +95,7 @@ function dropCalls(region: HtmlElement, keepEntries: boolean): void {
     if (/^(?:h[1-6]|li|td|th|dt|dd)$/.test(block.name)) continue;
     const links = findAll(block, 'a');
     if (links.length === 0 || links.length > 2 || !links.every(isCall)) continue;
-    const text = textOf(block);
-    if (links.reduce((sum, link) => sum + textLength(link), 0) >= text.length - 2) dropped.push(block);
+    if (links.reduce((sum, link) => sum + textLength(link), 0) >= textLength(block) - 2) dropped.push(block);
   }
   detachAll(region, keepEntries ? withoutEntries(dropped) : dropped);
   for (const parent of new Set(findAll(region, 'a').map((link) => link.parent)))
@@ -160,7 +159,7 @@ function keepButtonText(root: HtmlElement): void {
     const text = textOf(button);
     // Without its script, a button may contain the dialog that it opens.
     if (text.length > questionCharactersMax) continue;
-    if (text.length >= 25 || /^h[1-6]$/.test(button.parent?.name ?? '')) button.name = 'div';
+    if (textLength(button) >= 25 || /^h[1-6]$/.test(button.parent?.name ?? '')) button.name = 'div';
   }
 }
 
