@@ -50,7 +50,7 @@ async function deleteRuns(db: Db, appId: string, where: Statement): Promise<numb
       select id from (
         select id, sum(sequence) over (order by id rows unbounded preceding) - sequence as before
         from (select t.id, t.sequence from automation_runs t
-          where t.app_id = ${appId} and ${where} order by t.id limit ${batchRuns} for update of t) first) counted
+          where t.app_id = ${appId} and ${where} limit ${batchRuns} for update of t) first) counted
       where before < ${batchEntries}))`;
   return count;
 }
