@@ -23,6 +23,7 @@ import { type DatabaseAddress, socketPath } from '../src/db/address.ts';
 import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { createLogger } from '../src/lib/log.ts';
+import { stopPostgresWithThisProcess } from '../test/support/left-behind.ts';
 import { type ServedProcess, startServe } from '../test/support/serve.ts';
 
 const { values } = parseArgs({
@@ -40,6 +41,7 @@ const atOnce = 8;
 const agent = new Agent({ keepAlive: true });
 
 const directory = await mkdtemp(join(tmpdir(), 'quarry-bench-cells-'));
+stopPostgresWithThisProcess(join(directory, 'postgres'));
 const postgres = await startEmbeddedPostgres({ dataDir: join(directory, 'postgres'), log: createLogger('error') });
 const closing: (() => unknown)[] = [];
 let postmaster = 0;

@@ -14,6 +14,7 @@ import autocannon from 'autocannon';
 import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { createLogger } from '../src/lib/log.ts';
+import { stopPostgresWithThisProcess } from '../test/support/left-behind.ts';
 import { type ServedProcess, startServe } from '../test/support/serve.ts';
 import { sendRequest } from '../test/support/server.ts';
 
@@ -39,6 +40,7 @@ const graph = {
 };
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
+stopPostgresWithThisProcess(dataDir);
 const postgres = await startEmbeddedPostgres({ dataDir, log: createLogger('error') });
 const { host, port, database, username } = postgres.address;
 const env = {

@@ -6,6 +6,7 @@ import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { newUuid } from '../src/lib/ids.ts';
 import { createLogger } from '../src/lib/log.ts';
+import { stopPostgresWithThisProcess } from '../test/support/left-behind.ts';
 
 /**
  * What it costs to add a job: `add_job` against a function that inserts the payload into a table with a primary key,
@@ -35,6 +36,7 @@ const cases: Record<string, Add> = {
 };
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
+stopPostgresWithThisProcess(dataDir);
 const server = await startEmbeddedPostgres({ dataDir, log: createLogger('error') });
 const db = openDatabase(server.address, { poolSize: connections, applicationName: 'bench' });
 try {

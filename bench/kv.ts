@@ -18,6 +18,7 @@ import { openDatabase } from '../src/db/database.ts';
 import { startEmbeddedPostgres } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { createLogger } from '../src/lib/log.ts';
+import { endWithThisProcess, stopPostgresWithThisProcess } from '../test/support/left-behind.ts';
 import { benchSecret, createFixture, type Fixture } from './kv/fixture.ts';
 import { measureLists } from './kv/lists.ts';
 import { createLoads, type Load, readTags } from './kv/loads.ts';
@@ -36,6 +37,7 @@ const { values } = parseArgs({
 const connections = 64;
 
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
+stopPostgresWithThisProcess(dataDir);
 const embedded = await startEmbeddedPostgres({ dataDir, log: createLogger('error') });
 const servers: ChildProcess[] = [];
 process.once('exit', () => {
@@ -146,13 +148,15 @@ function databaseSeconds(): number {
 }
 
 function startServer(kind: 'bare' | 'quarry'): Promise<BenchServer> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./kv/server.ts', import.meta.url)), kind], {
-    stdio: ['ignore', 'pipe', 'ignore'],
-    env: {
-      ...{ PATH: process.env.PATH, NODE_OPTIONS: process.env.NODE_OPTIONS ?? '' },
-      ...{ BENCH_DATABASE: JSON.stringify(embedded.address), BENCH_SECRET: benchSecret },
-    },
-  });
+  const child = endWithThisProcess(
+    spawn(process.execPath, [fileURLToPath(new URL('./kv/server.ts', import.meta.url)), kind], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+      env: {
+        ...{ PATH: process.env.PATH, NODE_OPTIONS: process.env.NODE_OPTIONS ?? '' },
+        ...{ BENCH_DATABASE: JSON.stringify(embedded.address), BENCH_SECRET: benchSecret },
+      },
+    }),
+  );
   servers.push(child);
   return new Promise((resolve, reject) => {
     child.stdout.once('data', (chunk) => resolve({ child, url: String(chunk).trim() }));

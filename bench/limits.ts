@@ -19,6 +19,7 @@ import { systemClock } from '../src/lib/clock.ts';
 import { newUuid } from '../src/lib/ids.ts';
 import { createLogger } from '../src/lib/log.ts';
 import type { UserCaller } from '../src/tenancy/caller.ts';
+import { endWithThisProcess, stopPostgresWithThisProcess } from '../test/support/left-behind.ts';
 import { benchSecret, createFixture } from './kv/fixture.ts';
 import { generousLimiter } from './limits/limiter.ts';
 import { keepRatio } from './ratios.ts';
@@ -27,6 +28,7 @@ const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '4' }, rounds: { type: 'string', default: '5' } },
 });
 const dataDir = mkdtempSync(join(tmpdir(), 'quarry-bench-'));
+stopPostgresWithThisProcess(dataDir);
 const embedded = await startEmbeddedPostgres({ dataDir, log: createLogger('error') });
 const servers: ChildProcess[] = [];
 try {
@@ -105,10 +107,12 @@ function cpuSeconds({ pid }: ChildProcess): number {
 }
 
 function startServer(kind: 'with' | 'without'): Promise<{ child: ChildProcess; url: string }> {
-  const child = spawn(process.execPath, [fileURLToPath(new URL('./limits/server.ts', import.meta.url)), kind], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: { PATH: process.env.PATH, BENCH_DATABASE: JSON.stringify(embedded.address), BENCH_SECRET: benchSecret },
-  });
+  const child = endWithThisProcess(
+    spawn(process.execPath, [fileURLToPath(new URL('./limits/server.ts', import.meta.url)), kind], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { PATH: process.env.PATH, BENCH_DATABASE: JSON.stringify(embedded.address), BENCH_SECRET: benchSecret },
+    }),
+  );
   servers.push(child);
   return new Promise((resolve, reject) => {
     child.stdout?.once('data', (chunk) => resolve({ child, url: String(chunk).trim() }));

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { endWithThisProcess } from '../test/support/left-behind.ts';
 import { projectRoot } from '../test/support/source.ts';
 
 /**
@@ -39,19 +40,21 @@ type Start = { seconds: number; processorSeconds: number; stopSeconds: number; m
 
 async function start(dataDir: string): Promise<Start> {
   const startedAt = performance.now();
-  const child = spawn('npm', ['start', '--silent'], {
-    cwd: projectRoot,
-    stdio: ['ignore', 'pipe', 'inherit'],
-    detached: true,
-    env: {
-      ...process.env,
-      HOST: '127.0.0.1',
-      PORT: '0',
-      QUARRY_DATA_DIR: dataDir,
-      QUARRY_PROCESSES: '1',
-      QUARRY_LOG_LEVEL: 'warn',
-    },
-  });
+  const child = endWithThisProcess(
+    spawn('npm', ['start', '--silent'], {
+      cwd: projectRoot,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true,
+      env: {
+        ...process.env,
+        HOST: '127.0.0.1',
+        PORT: '0',
+        QUARRY_DATA_DIR: dataDir,
+        QUARRY_PROCESSES: '1',
+        QUARRY_LOG_LEVEL: 'warn',
+      },
+    }),
+  );
   try {
     const url = await readAddress(child);
     while (!(await isReady(url)));

@@ -26,6 +26,7 @@ import { fillParserCache } from './support/cached-parsers.ts';
 import { testsCells } from './support/cells-of-process.ts';
 import { clusterVariable, copyClusterOf } from './support/cluster.ts';
 import { administrate, runVariable, templateDatabase } from './support/database.ts';
+import { stopPostgresWithThisProcess } from './support/left-behind.ts';
 import { poolerVariable, startPooler } from './support/pooler.ts';
 
 /*
@@ -126,6 +127,7 @@ async function main(args: string[]): Promise<number> {
   const external = process.env.TEST_DATABASE_URL;
   const place = placeOfFiles();
   const dataDir = mkdtempSync(join(place, temporaryPrefix));
+  if (!external) stopPostgresWithThisProcess(dataDir);
   const temporary = mkdtempSync(join(place, `${temporaryPrefix}files-`));
   // Tests also start processes as other users.
   chmodSync(temporary, 0o1777);

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { endWithThisProcess } from '../../test/support/left-behind.ts';
 
 /** Starts a server with a new directory and free ports, and waits until `isReady`. */
 export async function startProcess(
@@ -13,7 +14,7 @@ export async function startProcess(
 ): Promise<{ pid: number; port: number; stop(): Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'quarry-bench-peer-'));
   const ports: [number, number] = [await freePort(), await freePort()];
-  const child = spawn(command, argumentsFor(directory, ports), { stdio: 'ignore', cwd: directory });
+  const child = endWithThisProcess(spawn(command, argumentsFor(directory, ports), { stdio: 'ignore', cwd: directory }));
   process.once('exit', () => child.kill());
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const stop = async () => {

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import type { Database, Db } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
+import { deleteOwner } from '../deletions/service.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { AppError, found, invalidField } from '../lib/errors.ts';
@@ -77,7 +78,7 @@ export function createAgentService({ db, files }: { db: Database; files: FileSer
 
     async remove(caller: Caller, idOrKey: string): Promise<void> {
       const agent = await getChangeable(db, caller, idOrKey, 'delete');
-      await store.deleteAgent(db, caller, agent.id);
+      await deleteOwner(db, caller, 'agent', agent.id);
     },
   };
 }

@@ -99,7 +99,3 @@ export async function setPicture(db: Db, scope: Scope, id: string, fileId: strin
   await db`update agents set profile_picture_file_id = ${fileId}, updated_at = now()
     where app_id = ${scope.appId} and id = ${id}`;
 }
-
-export async function deleteAgent(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return db`delete from agents a where ${inScope(db, scope, 'a')} and a.id = ${id}`.any();
-}

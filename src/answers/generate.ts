@@ -5,7 +5,7 @@ import { AppError } from '../lib/errors.ts';
 import type { CallOrigin } from '../llm/origin.ts';
 import { type Generated, GenerationError, type Llm, type TokenBudget } from '../llm/service.ts';
 import type { Caller } from '../tenancy/caller.ts';
-import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
+import { holdTokens } from '../tenancy/quotas.ts';
 import { type CheckedSentence, checkSentence, type Passage } from './passages.ts';
 import { notInSources } from './prompt.ts';
 
@@ -52,7 +52,7 @@ class Ended extends Error {}
  * used up. `raw` of a sentence includes the white space before it.
  */
 export async function generateChecked(
-  { db, llm, requestMsMax }: GenerateDeps,
+  { llm, requestMsMax }: GenerateDeps,
   caller: Caller,
   { passages, ...request }: Request,
   listener: Listener,
@@ -63,7 +63,7 @@ export async function generateChecked(
   const writer = new Writer(passages, listener, () => stop.abort(new Ended()));
   try {
     const generated = await llm.generate(request, {
-      ...{ lane: caller.appId, budget: budgetOf(db, caller), origin: originOf(caller) },
+      ...{ lane: caller.appId, budget: budgetOf(caller), origin: originOf(caller) },
       signal: AbortSignal.any([signal, late, stop.signal]),
       onRequest: () => writer.restart(),
       onText: (text) => writer.push(text),
@@ -194,13 +194,8 @@ export async function fitPassages(
 }
 
 /** A killed process leaves its reservation, because it is unknown how much of it was used. */
-export function budgetOf(db: Database, caller: Caller): TokenBudget {
-  return {
-    async reserve(tokens) {
-      const day = await db.begin((tx) => reserveTokens(tx, caller, tokens));
-      return { settle: (tx, used) => settleTokens(tx, caller, day, used - tokens) };
-    },
-  };
+export function budgetOf(caller: Caller): TokenBudget {
+  return { reserve: (tx, tokens) => holdTokens(tx, caller, tokens) };
 }
 
 export function originOf(caller: Caller): CallOrigin {

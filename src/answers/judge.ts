@@ -114,11 +114,11 @@ export class Judge {
 
   /** What the judge wrote; undefined if it refused. */
   async #ask(messages: readonly ChatMessage[], late: AbortSignal): Promise<Output | undefined> {
-    const { db, llm } = this.#deps;
+    const { llm } = this.#deps;
     const generated = await llm.judge(
       { messages, schema: outputSchema, repairsMax: 0, temperature: 0, tokens: tokensMax },
       {
-        ...{ lane: this.#caller.appId, budget: budgetOf(db, this.#caller), origin: originOf(this.#caller) },
+        ...{ lane: this.#caller.appId, budget: budgetOf(this.#caller), origin: originOf(this.#caller) },
         signal: AbortSignal.any([this.#signal, late]),
       },
     );

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import { readWithTotal } from '../db/pages.ts';
 import type { ActorKind } from '../http/route/audit.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -214,7 +215,8 @@ export async function deleteOldEntries(db: Db, before: Date): Promise<number> {
   for (;;) {
     const entries = await db`
       delete from audit_entries where (app_id, id) in (
-        select app_id, id from audit_entries where at < ${before} order by at limit ${deletedAtOnce})`;
+        select e.app_id, e.id from audit_entries e where e.at < ${before} and ${isInUse(db, 'e.app_id')}
+        order by e.at limit ${deletedAtOnce} for update skip locked)`;
     gone += entries.count;
     if (entries.count < deletedAtOnce) return gone;
   }

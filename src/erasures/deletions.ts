@@ -1,4 +1,5 @@
 import type { Db, Statement } from '../db/database.ts';
+import { deleteBatch as deleteRows } from '../db/delete-batch.ts';
 import { addCount, type ErasureRow } from './store.ts';
 
 /** Rows to delete. `count` is their name in the certificate; without it, they are only part of something counted. */
@@ -9,18 +10,16 @@ const batchRows = 500;
 
 /** Deletes one batch. Returns whether there may be more. */
 export async function deleteBatch(tx: Db, erasure: ErasureRow, { table, where, count }: Deletion): Promise<boolean> {
-  const deleted = await tx`
-    delete from ${tx(table)} t where t.app_id = ${erasure.appId} and t.ctid = any(array(
-      select t.ctid from ${tx(table)} t where t.app_id = ${erasure.appId} and ${where(tx)} limit ${batchRows}))`;
-  if (count !== undefined) await addCount(tx, erasure, count, deleted.count);
-  return deleted.count > 0;
+  const { found, deleted } = await deleteRows(tx, { appId: erasure.appId, table, where: where(tx), limit: batchRows });
+  if (count !== undefined) await addCount(tx, erasure, count, deleted);
+  return found > 0;
 }
 
 /** Deletes a batch of files. Their contents are deleted before the erasure is done, not when the next sweep comes. */
 export async function deleteFiles(tx: Db, erasure: ErasureRow, where: (db: Db) => Statement): Promise<boolean> {
   const gone = await tx<{ blobKey: string }[]>`
     delete from files where app_id = ${erasure.appId} and id = any(array(
-      select t.id from files t where t.app_id = ${erasure.appId} and ${where(tx)} limit ${batchRows}))
+      select t.id from files t where t.app_id = ${erasure.appId} and ${where(tx)} limit ${batchRows} for update of t))
     returning blob_key`;
   await tx`
     update doomed_blobs set erasure_id = ${erasure.id} where app_id = ${erasure.appId}

@@ -5,6 +5,7 @@
  * assigns its position.
  */
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import type { Caller, Scope, UserCaller } from '../tenancy/caller.ts';
 import { documentsVisible, eventVisible } from './visible.ts';
 
@@ -126,8 +127,9 @@ export async function releaseOldEvents(db: Db, before: Date, eventsMax: number, 
   await db`
     update event_logs l set kept_after = old.position
     from (select app_id, sandbox_id, max(position) as position
-      from (select app_id, sandbox_id, position from events
-        where created_at < ${before} and position is not null order by created_at limit ${rowsMax}) oldest
+      from (select e.app_id, e.sandbox_id, e.position from events e
+        where e.created_at < ${before} and e.position is not null and ${isInUse(db, 'e.app_id')}
+        order by e.created_at limit ${rowsMax}) oldest
       group by app_id, sandbox_id) old
     where l.app_id = old.app_id and l.sandbox_id = old.sandbox_id and l.kept_after < old.position`;
   await db`
@@ -144,7 +146,7 @@ export async function deleteReleasedEvents(db: Db, before: Date, eventsMax: numb
     delete from events where (app_id, id) in (
       select e.app_id, e.id from event_logs l
       join events e on e.app_id = l.app_id and e.sandbox_id = l.sandbox_id and e.position <= l.kept_after
-      where e.dispatched_at is not null
+      where e.dispatched_at is not null and ${isInUse(db, 'e.app_id')}
         and (e.created_at < ${before} or e.position <= l.position - ${eventsMax}::bigint or not exists (
           select 1 from webhook_deliveries d where d.app_id = e.app_id and d.event_id = e.id))
       limit ${rowsMax} for update of e skip locked)`;

@@ -4,6 +4,7 @@
  * and of each caller in it.
  */
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import type { Holdings } from '../tenancy/room.ts';
 
 /** Identifies a record, and whose it is. `digest` covers sandbox, caller, method, path and key. */
@@ -83,7 +84,7 @@ export async function findUsage(db: Db, place: Place): Promise<Usage> {
 export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
   const { count } = await db`
     delete from idempotency_records where (app_id, digest) in (
-      select app_id, digest from idempotency_records where expires_at <= ${now}
-      order by expires_at limit ${limit} for update skip locked)`;
+      select r.app_id, r.digest from idempotency_records r where r.expires_at <= ${now} and ${isInUse(db, 'r.app_id')}
+      order by r.expires_at limit ${limit} for update skip locked)`;
   return count;
 }

@@ -1,5 +1,6 @@
 import type { Static } from 'typebox';
 import type { Database, Transaction } from '../db/database.ts';
+import { deleteOwner } from '../deletions/service.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { found } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
@@ -38,7 +39,7 @@ export function createInstallationService({ db, onInstalled }: { db: Database; o
     list: (caller: Caller, page: PageRequest) => store.listInstallations(db, caller, page),
 
     async remove(caller: Caller, id: string): Promise<void> {
-      found(await store.deleteInstallation(db, caller, pathId('installation', id)));
+      found(await deleteOwner(db, caller, 'installation', pathId('installation', id)));
     },
   };
 }

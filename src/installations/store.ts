@@ -37,7 +37,3 @@ export async function listInstallations(db: Db, scope: Scope, page: PageRequest)
     db`select count(*) as total from installations i where ${inScope(db, scope, 'i')}`,
   );
 }
-
-export async function deleteInstallation(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return db`delete from installations i where ${inScope(db, scope, 'i')} and i.id = ${id}`.any();
-}

@@ -8,6 +8,7 @@ export const taskNames = {
   applySyncs: 'apply_syncs',
   compactIndex: 'compact_index',
   crawl: 'crawl',
+  deleteOwner: 'delete_owner',
   deliverDue: 'deliver_due',
   deliverWebhook: 'deliver_webhook',
   dispatchEvent: 'dispatch_event',

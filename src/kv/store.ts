@@ -11,6 +11,7 @@
  * time it runs.
  */
 import type { Db, Statement } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import type { Scope } from '../tenancy/caller.ts';
 
 export type KvEntry = {
@@ -371,8 +372,8 @@ export async function listPages(db: Db, scope: Scope, pages: KvPage[]): Promise<
 export async function sweepExpired(db: Db, rowsMax: number): Promise<number> {
   const { count } = await db`
     with expired as (
-      select app_id, user_id, key from kv_entries where expires_at <= now()
-      order by expires_at limit ${rowsMax} for update skip locked)
+      select l.app_id, l.user_id, l.key from kv_entries l where l.expires_at <= now() and ${isInUse(db, 'l.app_id')}
+      order by l.expires_at limit ${rowsMax} for update skip locked)
     delete from kv_entries e using expired x
     where e.app_id = x.app_id and e.user_id = x.user_id and e.key = x.key`;
   return count;

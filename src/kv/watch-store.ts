@@ -5,6 +5,7 @@
  * Triggers of kv_watches: kv_watches_ended ends the streams of a log that is deleted.
  */
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import type { KvOwner } from './store.ts';
 
 export type KvChange = {
@@ -116,7 +117,7 @@ function readChanges(
 export async function endWatches(db: Db, rowsMax: number): Promise<number> {
   const { count } = await db`
     delete from kv_watches where (app_id, user_id) in (
-      select app_id, user_id from kv_watches where watched_until <= now()
-      order by watched_until limit ${rowsMax} for update skip locked)`;
+      select w.app_id, w.user_id from kv_watches w where w.watched_until <= now() and ${isInUse(db, 'w.app_id')}
+      order by w.watched_until limit ${rowsMax} for update skip locked)`;
   return count;
 }

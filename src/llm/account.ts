@@ -2,9 +2,8 @@ import { promptTokens, promptTokensMax } from '../content/models/llm/messages.ts
 import { ModelFailure } from '../content/models/service.ts';
 import { type Db, runApart } from '../db/database.ts';
 import { newUuid } from '../lib/ids.ts';
-import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
+import { holdTokens } from '../tenancy/quotas.ts';
 import { trace } from '../tracing/trace.ts';
-import type { BudgetHold } from './budgets.ts';
 import { type CallEnd, type CallOperation, endCall, insertCall } from './call-store.ts';
 import { type CompleteDeps, costOf, observeCall, providerNames } from './complete.ts';
 import type { CallOrigin } from './origin.ts';
@@ -40,23 +39,18 @@ async function account<T>(
   deps: CompleteDeps,
   ...[{ alias, models }, call, { origin, onUsed }, signal]: Call<T>
 ): Promise<T> {
-  const { db, budgets } = deps;
+  const { budgets } = deps;
   const reserved = Math.max(...models.map((model) => tokensOf(call.texts(model), promptTokensMax)));
   const costs = models.flatMap(({ prices }) => (prices ? [costOf(prices, { prompt: reserved, completion: 0 })] : []));
-  const day = await db.begin((tx) => reserveTokens(tx, origin, reserved));
+  const amount = { tokens: reserved, cost: costs.length === 0 ? undefined : Math.max(...costs) };
+  const hold = await budgets.reserve(origin, amount, (tx) => holdTokens(tx, origin, reserved));
   const used: CallUse = { tokens: 0, cost: 0 };
-  let hold: BudgetHold | undefined;
   try {
-    hold = await budgets.reserve(origin, {
-      tokens: reserved,
-      cost: costs.length === 0 ? undefined : Math.max(...costs),
-    });
     const affordable = hold.inMoney ? models.filter(({ prices }) => prices !== undefined) : models;
     return await tryInTurn(deps, { alias, models: affordable }, call, origin, used, signal);
   } finally {
     await deps.settlements.settle(async (tx) => {
-      await settleTokens(tx, origin, day, used.tokens - reserved);
-      await hold?.settle(tx, used);
+      await hold.settle(tx, used);
       await onUsed?.(tx, used);
     });
   }

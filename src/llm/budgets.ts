@@ -3,7 +3,9 @@ import type { Clock } from '../lib/clock.ts';
 import { AppError } from '../lib/errors.ts';
 import { formatId, type IdKind } from '../lib/ids.ts';
 import * as store from './budget-store.ts';
+import type { TokenHold } from './generation.ts';
 import type { CallOrigin } from './origin.ts';
+import type { Settlements } from './settlements.ts';
 
 /** A budget has reached a limit. `emit` writes an event about it in the transaction. */
 type BudgetReached = {
@@ -24,11 +26,12 @@ type BudgetReached = {
 export type BudgetDeps = {
   db: Database;
   clock: Clock;
+  settlements: Pick<Settlements, 'reserve'>;
   emitReached(tx: Db, reached: BudgetReached): Promise<unknown>;
 };
 
 /** What a call has reserved in the budgets of its origin. */
-export type BudgetHold = {
+type BudgetHold = {
   /** Whether one of the budgets counts money. */
   inMoney: boolean;
   settle(tx: Db, used: store.Amount): Promise<void>;
@@ -39,23 +42,30 @@ const triesMax = 5;
 type Applied = { budget: store.AppliedBudget; start: string };
 
 export type Budgets = {
-  /** Throws 429 `token_budget_exceeded` if a budget might be exceeded. `cost` is undefined for models without a price. */
-  reserve(origin: CallOrigin, amount: { tokens: number; cost: number | undefined }): Promise<BudgetHold>;
+  /**
+   * Reserves what `own` does and in all budgets, or nothing. Throws 429 `token_budget_exceeded` if a budget might be
+   * exceeded. `cost` is undefined for models without a price.
+   */
+  reserve(
+    origin: CallOrigin,
+    amount: { tokens: number; cost: number | undefined },
+    own: (tx: Db) => Promise<TokenHold>,
+  ): Promise<BudgetHold>;
 };
 
 /** Reserves tokens and money before a call, and replaces the reservation by what the call used. */
-export function createBudgets({ db, clock, emitReached }: BudgetDeps): Budgets {
-  const reserve: Budgets['reserve'] = async (origin, amount) => {
+export function createBudgets({ db, clock, settlements, emitReached }: BudgetDeps): Budgets {
+  const reserve: Budgets['reserve'] = async (...call) => {
     for (let tries = 1; ; tries++)
       try {
-        return await reserveOnce(origin, amount);
+        return await reserveOnce(...call);
       } catch (error) {
         // A budget was deleted after it was read.
         if (!isForeignKeyViolation(error) || tries === triesMax) throw error;
       }
   };
 
-  const reserveOnce: Budgets['reserve'] = async (origin, amount) => {
+  const reserveOnce: Budgets['reserve'] = async (origin, amount, own) => {
     const budgets = await store.listAppliedBudgets(db, origin);
     const now = clock.now();
     const applied = budgets.map((budget): Applied => ({ budget, start: periodStart(budget.period, now) }));
@@ -67,8 +77,8 @@ export function createBudgets({ db, clock, emitReached }: BudgetDeps): Budgets {
         { fields: [{ field: 'model', message: 'has no price, and a budget in money applies to this call' }] },
       );
     const held = { tokens: amount.tokens, cost: amount.cost ?? 0 };
-    if (applied.length > 0) await reserveAll(applied, held, now);
-    const settle = async (tx: Db, used: store.Amount): Promise<void> => {
+    const settleAll = async (tx: Db, ownHold: TokenHold, used: store.Amount): Promise<void> => {
+      await ownHold.settle(tx, used.tokens);
       const change = { tokens: used.tokens - held.tokens, cost: used.cost - held.cost };
       for (const each of applied) {
         const use = await store.settleUse(tx, each.budget, each.start, change);
@@ -80,24 +90,26 @@ export function createBudgets({ db, clock, emitReached }: BudgetDeps): Budgets {
           await emitReached(tx, reachedBy(each, 'soft', use));
       }
     };
-    return { inMoney, settle };
-  };
-
-  async function reserveAll(applied: Applied[], held: store.Amount, now: Date): Promise<void> {
     let refusing: Applied | undefined;
     try {
-      await db.begin(async (tx) => {
-        for (const each of applied) {
-          if ((await store.reserveUse(tx, each.budget, each.start, held)) !== undefined) continue;
-          refusing = each;
-          throw exceeded(each.budget, now);
-        }
-      });
+      const ownHold = await settlements.reserve(
+        async (tx) => {
+          const reserved = await own(tx);
+          for (const each of applied) {
+            if ((await store.reserveUse(tx, each.budget, each.start, held)) !== undefined) continue;
+            refusing = each;
+            throw exceeded(each.budget, now);
+          }
+          return reserved;
+        },
+        (tx, reserved) => settleAll(tx, reserved, { tokens: 0, cost: 0 }),
+      );
+      return { inMoney, settle: (tx, used) => settleAll(tx, ownHold, used) };
     } catch (error) {
       if (refusing !== undefined) await noteHard(refusing);
       throw error;
     }
-  }
+  };
 
   async function noteHard(each: Applied): Promise<void> {
     await db.begin(async (tx) => {

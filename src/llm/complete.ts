@@ -15,7 +15,7 @@ import { AppError } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import type { Logger } from '../lib/log.ts';
 import { noteAttributes, trace } from '../tracing/trace.ts';
-import type { BudgetHold, Budgets } from './budgets.ts';
+import type { Budgets } from './budgets.ts';
 import { type CallEnd, endCall, insertCall } from './call-store.ts';
 import type { GenerationContext, GenerationInput } from './generation.ts';
 import { type CallOrigin, originOfApp } from './origin.ts';
@@ -76,24 +76,14 @@ export function createCompletion(deps: CompleteDeps): Complete {
     const costs = chosen.models.flatMap(({ prices }) => (prices ? [costOf(prices, reserved)] : []));
     const cost = costs.length === 0 ? undefined : Math.max(...costs);
     const tokens = reserved.prompt + reserved.completion;
-    const own = await of.budget.reserve(tokens);
-    let hold: BudgetHold;
-    try {
-      hold = await deps.budgets.reserve(origin, { tokens, cost });
-    } catch (error) {
-      await deps.settlements.settle((tx) => own.settle(tx, 0));
-      throw error;
-    }
+    const hold = await deps.budgets.reserve(origin, { tokens, cost }, (tx) => of.budget.reserve(tx, tokens));
     const used: Used = { usage: noUsage, cost: 0 };
     try {
       const models = hold.inMoney ? chosen.models.filter(({ prices }) => prices !== undefined) : chosen.models;
       return await tryInTurn({ ...chosen, models }, messages, input, of, origin, used);
     } finally {
-      const total = used.usage.total_tokens;
-      await deps.settlements.settle(async (tx) => {
-        await own.settle(tx, total);
-        await hold.settle(tx, { tokens: total, cost: used.cost });
-      });
+      const total = { tokens: used.usage.total_tokens, cost: used.cost };
+      await deps.settlements.settle((tx) => hold.settle(tx, total));
     }
   }
 

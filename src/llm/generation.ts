@@ -23,9 +23,12 @@ export type GenerationInput = {
 
 /** Reserves tokens before a request is sent, and settles the reservation when the number used is known. */
 export type TokenBudget = {
-  /** Throws AppError `token_budget_exceeded`. `settle` replaces the reservation by what was used. */
-  reserve(tokens: number): Promise<{ settle(tx: Db, used: number): Promise<void> }>;
+  /** Throws AppError `token_budget_exceeded`. */
+  reserve(tx: Db, tokens: number): Promise<TokenHold>;
 };
+
+/** Reserved tokens. `settle` replaces the reservation by what was used. */
+export type TokenHold = { settle(tx: Db, used: number): Promise<void> };
 
 /** Who requests the text. `lane` is the app. */
 export type GenerationContext = {

@@ -99,7 +99,7 @@ export function createLlm(deps: LlmDeps): Llm {
   const { db, secrets, clock, config, log, slots, resolve, allow, checkSchema } = deps;
   const operator = readOperatorModels(config);
   const registry = createRegistry({ db, secrets, resolve, operator, allow, dataDir: config.dataDir });
-  const budgets = createBudgets({ db, clock, emitReached: deps.emitReached });
+  const budgets = createBudgets({ db, clock, settlements: deps.settlements, emitReached: deps.emitReached });
   const calls = {
     ...{ db, clock, log, registry, budgets, settlements: deps.settlements },
     keepsContents: config.modelCallContents,
@@ -118,7 +118,7 @@ export function createLlm(deps: LlmDeps): Llm {
 
     openEmbedder: named.openEmbedder,
     openReranker: named.openReranker,
-    tryModel: createTrial({ db, registry, complete, named }),
+    tryModel: createTrial({ registry, complete, named }),
 
     contextTokens: async (scope, name) => contextTokensOf(await registry.choose(scope, name)),
     contextTokensOfJudge: () => contextTokensOf(registry.chooseJudge()),

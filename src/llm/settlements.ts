@@ -17,6 +17,11 @@ const lastMs = 1_000;
 type Waiting = { run(): Promise<void>; tries: number };
 
 export type Settlements = {
+  /**
+   * Reserves something in a transaction. If the response to its commit is lost, it fails, and what it may have reserved is
+   * released as soon as the database says that it was committed.
+   */
+  reserve<T>(work: (tx: Db) => Promise<T>, release: (tx: Db, reserved: T) => Promise<void>): Promise<T>;
   /** Runs the work in a transaction that is committed once, even if the response to its commit is lost. */
   settle(work: (tx: Db) => Promise<void>): Promise<void>;
   /** Runs a statement that may take effect twice. */
@@ -39,12 +44,31 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }): S
     try {
       await run();
     } catch (error) {
-      if (!mayPass(error) || waiting.length >= waitingMax) throw error;
+      if (!mayPass(error) || !runLater(run)) throw error;
       log.warn({ err: error }, 'The use of a model could not be written, and is written later');
-      // Statements wait in the lane of the app for which they are made.
-      waiting.push({ run: AsyncResource.bind(run), tries: 0 });
-      repeatLater();
     }
+  }
+
+  /** False if too much waits already. */
+  function runLater(run: () => Promise<void>): boolean {
+    if (waiting.length >= waitingMax) return false;
+    // Statements wait in the lane of the app for which they are made.
+    waiting.push({ run: AsyncResource.bind(run), tries: 0 });
+    repeatLater();
+    return true;
+  }
+
+  /** A transaction that takes effect once, however often it is run. */
+  function once(work: (tx: Db) => Promise<void>): () => Promise<void> {
+    let transaction: string | undefined;
+    return async () => {
+      // One that is too old to be known may have taken effect.
+      if (transaction !== undefined && (await findOutcome(db, transaction)) !== 'aborted') return;
+      await db.begin(async (tx) => {
+        transaction = await readTransaction(tx);
+        await work(tx);
+      });
+    };
   }
 
   function repeatLater(): void {
@@ -77,18 +101,27 @@ export function createSettlements({ db, log }: { db: Database; log: Logger }): S
   }
 
   return {
-    settle(work) {
-      let transaction: string | undefined;
-      return attempt(async () => {
-        if (transaction !== undefined && (await isCommitted(db, transaction))) return;
-        await db.begin(async (tx) => {
-          const [row] = await tx<[{ id: string }]>`select pg_current_xact_id()::text as id`;
-          transaction = row.id;
-          await work(tx);
+    async reserve(work, release) {
+      let sent: { transaction: string; release(): Promise<void> } | undefined;
+      try {
+        return await db.begin(async (tx) => {
+          const transaction = await readTransaction(tx);
+          const reserved = await work(tx);
+          sent = { transaction, release: once((later) => release(later, reserved)) };
+          return reserved;
         });
-      });
+      } catch (error) {
+        const lost = sent;
+        // One that is too old to be known stays: a budget that allows too little is better than one that allows too much.
+        if (lost !== undefined && mayPass(error))
+          runLater(async () => {
+            if ((await findOutcome(db, lost.transaction)) === 'committed') await lost.release();
+          });
+        throw error;
+      }
     },
 
+    settle: (work) => attempt(once(work)),
     write: attempt,
 
     async close() {
@@ -106,10 +139,17 @@ function mayPass(error: unknown): boolean {
   return isDatabaseUnavailable(error) || isRefusedByMove(error);
 }
 
-/** Whether a transaction took effect. One that is too old to be known may have, so it is not repeated. */
-async function isCommitted(db: Db, transaction: string): Promise<boolean> {
-  const [row] = await db<[{ status: string | null }]>`select pg_xact_status(${transaction}::text::xid8) as status`;
+async function readTransaction(tx: Db): Promise<string> {
+  const [row] = await tx<[{ id: string }]>`select pg_current_xact_id()::text as id`;
+  return row.id;
+}
+
+/** How a transaction has ended; null if it is too old to be known. */
+async function findOutcome(db: Db, transaction: string): Promise<'committed' | 'aborted' | null> {
+  const [row] = await db<[{ status: 'committed' | 'aborted' | 'in progress' | null }]>`
+    select pg_xact_status(${transaction}::text::xid8) as status`;
   // Its session may not have noticed yet that the connection is lost.
-  if (row.status === 'in progress') throw new ConnectionError('CONNECTION_CLOSED', 'The settlement has not ended yet.');
-  return row.status !== 'aborted';
+  if (row.status === 'in progress')
+    throw new ConnectionError('CONNECTION_CLOSED', 'The transaction has not ended yet.');
+  return row.status;
 }

@@ -1,9 +1,9 @@
 import { LlmError } from '../content/models/llm/messages.ts';
 import { ModelFailure } from '../content/models/service.ts';
-import type { Database, Db } from '../db/database.ts';
 import { AppError } from '../lib/errors.ts';
-import { reserveTokens, settleTokens } from '../tenancy/quotas.ts';
+import { holdTokens } from '../tenancy/quotas.ts';
 import type { Complete } from './complete.ts';
+import type { TokenBudget } from './generation.ts';
 import type { CallOrigin } from './origin.ts';
 import type { Registry } from './registry.ts';
 import type { NamedModels } from './vectors.ts';
@@ -23,7 +23,6 @@ export type Trial = {
 export type TryModel = (origin: CallOrigin, name: string) => Promise<Trial>;
 
 type TrialDeps = {
-  db: Database;
   registry: Registry;
   complete: Complete;
   named: NamedModels;
@@ -33,7 +32,7 @@ const trialMsMax = 20_000;
 const trialTokens = 16;
 
 /** Tries a model with one small call, which has a record and counts towards budgets. Throws 429 if they refuse it. */
-export function createTrial({ db, registry, complete, named }: TrialDeps): TryModel {
+export function createTrial({ registry, complete, named }: TrialDeps): TryModel {
   async function call(origin: CallOrigin, name: string, signal: AbortSignal, onText: () => void): Promise<void> {
     const { models } = await registry.choose(origin, name, { kind: 'any' });
     switch (models[0]?.kind) {
@@ -45,12 +44,7 @@ export function createTrial({ db, registry, complete, named }: TrialDeps): TryMo
       case 'rerank':
         return named.tryReranker(origin, name, origin, signal);
       default: {
-        const budget = {
-          async reserve(tokens: number) {
-            const day = await db.begin((tx) => reserveTokens(tx, origin, tokens));
-            return { settle: (tx: Db, used: number) => settleTokens(tx, origin, day, used - tokens) };
-          },
-        };
+        const budget: TokenBudget = { reserve: (tx, tokens) => holdTokens(tx, origin, tokens) };
         const messages = [{ role: 'user' as const, content: 'Reply with the word: yes' }];
         const of = { lane: origin.appId, budget, origin, signal, onText };
         await complete({ alias: null, models }, messages, { messages, tokens: trialTokens }, of);

@@ -1,4 +1,5 @@
 import { type Db, production } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { BudgetRow } from '../llm/budget-store.ts';
@@ -84,6 +85,7 @@ export async function deleteOldUses(db: Db, now: Date, count: number): Promise<n
       select u.app_id, u.budget_id, u.subject_id, u.period_start from model_budget_uses u
       join model_budgets b on b.app_id = u.app_id and b.id = u.budget_id
       where u.updated_at < ${now}::timestamptz - interval '62 days' and (b.period <> 'total' or b.subject = 'run')
+        and ${isInUse(db, 'u.app_id')}
       limit ${count} for update of u skip locked)`;
   return deleted;
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Provider } from '../llm/operator-models.ts';
@@ -90,7 +91,7 @@ export async function abandonCalls(db: Db, before: Date): Promise<void> {
 export async function deleteOldCalls(db: Db, before: Date, count: number): Promise<number> {
   const { count: deleted } = await db`
     delete from model_calls where (app_id, id) in (
-      select app_id, id from model_calls where created_at < ${before} order by created_at limit ${count}
-      for update skip locked)`;
+      select c.app_id, c.id from model_calls c where c.created_at < ${before} and ${isInUse(db, 'c.app_id')}
+      order by c.created_at limit ${count} for update skip locked)`;
   return deleted;
 }

@@ -1,5 +1,6 @@
 import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
+import { deleteOwner } from '../deletions/service.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import { AppError, found } from '../lib/errors.ts';
@@ -55,7 +56,7 @@ export function createTeamService({ db, ledger }: { db: Database; ledger: Ledger
       const team = await getTeam(db, caller, id);
       requireManages(caller, team);
       await ledger.noteDeletion(caller, { kind: 'team', id: team.id });
-      await store.deleteTeam(db, caller, team.id);
+      await deleteOwner(db, caller, 'team', team.id);
     },
   };
 }

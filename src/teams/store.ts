@@ -90,10 +90,6 @@ export async function updateTeam(
     where ${inScope(db, scope, 't')} and t.id = ${id} returning t.*`.first();
 }
 
-export async function deleteTeam(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return db`delete from teams t where ${inScope(db, scope, 't')} and t.id = ${id}`.any();
-}
-
 const withMember = (db: Db) => db`
   select m.*, u.email as user_email, u.name as user_name, a.name as agent_name, a.lookup_key as agent_lookup_key
   from team_memberships m

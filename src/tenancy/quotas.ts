@@ -23,22 +23,22 @@ export async function usePages(tx: Db, { appId, sandboxId }: Scope, pages: numbe
 }
 
 /**
- * Reserves tokens of the language model for today (UTC) and returns that day. Over the quota, throws 429
- * `token_budget_exceeded`.
+ * Reserves tokens of the language model for today (UTC). `settle` replaces the reservation by what was used: it adds the
+ * difference to that day. Over the quota, throws 429 `token_budget_exceeded`.
  */
-export async function reserveTokens(tx: Db, { appId, sandboxId }: Scope, tokens: number): Promise<string> {
+export async function holdTokens(tx: Db, { appId, sandboxId }: Scope, tokens: number) {
   try {
-    const [row] = await tx<[{ day: string }]>`
+    const [{ day }] = await tx<[{ day: string }]>`
       select app_use(${appId}, ${sandboxId}, 'tokens', ${tokens})::text, usage_period('tokens')::text as day`;
-    return row.day;
+    return {
+      async settle(later: Db, used: number): Promise<void> {
+        const change = used - tokens;
+        if (change !== 0) await later`select app_book(${appId}, ${sandboxId}, 'tokens', ${day}::date, ${change})`;
+      },
+    };
   } catch (error) {
     throw quotaError(error) ?? error;
   }
-}
-
-/** Replaces a reservation by what was used: adds the difference to its day. */
-export async function settleTokens(tx: Db, { appId, sandboxId }: Scope, day: string, change: number): Promise<void> {
-  if (change !== 0) await tx`select app_book(${appId}, ${sandboxId}, 'tokens', ${day}::date, ${change})`;
 }
 
 /** Throws 422 `quota_exceeded` (for tokens, 429 `token_budget_exceeded`) if the quota is used up, to fail early. Counts nothing. */

@@ -4,6 +4,7 @@
  */
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
+import { isInUse } from '../db/fences.ts';
 import { hasEnded } from '../db/holder-lock.ts';
 import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -115,8 +116,8 @@ export async function deleteUpload(db: Db, { appId, id }: Key): Promise<boolean>
 export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
   const { count } = await db`
     delete from uploads where (app_id, id) in (
-      select app_id, id from uploads where expires_at <= ${now} order by expires_at limit ${limit}
-      for update skip locked)`;
+      select u.app_id, u.id from uploads u where u.expires_at <= ${now} and ${isInUse(db, 'u.app_id')}
+      order by u.expires_at limit ${limit} for update skip locked)`;
   return count;
 }
 

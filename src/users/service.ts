@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import type { Database } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
+import { deleteOwner } from '../deletions/service.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -96,7 +97,7 @@ export function createUserService({ db, clock, ledger }: UserDeps): UserService 
     async remove(caller, id) {
       const userId = userPathId(caller, id);
       await ledger.noteDeletion(caller, { kind: 'user', id: userId });
-      found(await store.deleteUser(db, caller, userId));
+      found(await deleteOwner(db, caller, 'user', userId));
     },
   };
 }

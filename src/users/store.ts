@@ -131,7 +131,3 @@ export async function revokePersonalTokens(db: Db, scope: Scope, id: string): Pr
   await db`update personal_tokens set revoked_at = now()
     where app_id = ${scope.appId} and user_id = ${id} and revoked_at is null`;
 }
-
-export async function deleteUser(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return db`delete from users u where ${inScope(db, scope, 'u')} and u.id = ${id}`.any();
-}

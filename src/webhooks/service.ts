@@ -1,4 +1,5 @@
 import type { Static } from 'typebox';
+import { deleteOwner } from '../deletions/service.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { found } from '../lib/errors.ts';
 import type { Caller } from '../tenancy/caller.ts';
@@ -24,7 +25,7 @@ export function createWebhookService(deps: ChangeDeps & DeliveryDeps) {
       store.listWebhooks(db, caller, page, query.lookup_key),
 
     async remove(caller: Caller, id: string): Promise<void> {
-      found(await store.deleteWebhook(db, caller, pathId('webhook', id)));
+      found(await deleteOwner(db, caller, 'webhook', pathId('webhook', id)));
     },
 
     async pause(caller: Caller, id: string): Promise<store.WebhookRow> {

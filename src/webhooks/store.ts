@@ -119,10 +119,6 @@ export async function replaceSecret(
     where ${inScope(db, scope, 'w')} and w.id = ${id} returning *`.first();
 }
 
-export async function deleteWebhook(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return db`delete from webhooks w where ${inScope(db, scope, 'w')} and w.id = ${id}`.any();
-}
-
 const eventsReadMax = 10_000;
 
 /** The names of the latest events of the app that belong to this scope. */

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { basicEnvironment } from '../support/command.ts';
 import { type FixtureSite, startSite } from '../support/fixture-site.ts';
+import { endWithThisProcess } from '../support/left-behind.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
@@ -31,18 +32,20 @@ after(async () => {
 });
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      ...basicEnvironment(),
-      PORT: '0',
-      QUARRY_DATA_DIR: server.dataDir,
-      QUARRY_PARSE_WORKERS: '1',
-      QUARRY_JOB_WORKERS: '1',
-      QUARRY_FETCH_ALLOW: '127.0.0.0/8',
-      QUARRY_SECRET: server.services.config.secret ?? '',
-    },
-  });
+  const worker = endWithThisProcess(
+    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        ...basicEnvironment(),
+        PORT: '0',
+        QUARRY_DATA_DIR: server.dataDir,
+        QUARRY_PARSE_WORKERS: '1',
+        QUARRY_JOB_WORKERS: '1',
+        QUARRY_FETCH_ALLOW: '127.0.0.0/8',
+        QUARRY_SECRET: server.services.config.secret ?? '',
+      },
+    }),
+  );
   workers.push(worker);
   await once(worker.stdout, 'data');
   return worker;

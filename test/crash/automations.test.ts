@@ -10,6 +10,7 @@ import { readEntry } from '../../src/automations/runs/store.ts';
 import { parseId } from '../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { basicEnvironment } from '../support/command.ts';
+import { endWithThisProcess } from '../support/left-behind.ts';
 import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -81,16 +82,18 @@ const parent = graphOf(
 );
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      ...basicEnvironment(),
-      PORT: '0',
-      QUARRY_DATA_DIR: server.dataDir,
-      QUARRY_PARSE_WORKERS: '1',
-      QUARRY_SECRET: server.services.config.secret ?? '',
-    },
-  });
+  const worker = endWithThisProcess(
+    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        ...basicEnvironment(),
+        PORT: '0',
+        QUARRY_DATA_DIR: server.dataDir,
+        QUARRY_PARSE_WORKERS: '1',
+        QUARRY_SECRET: server.services.config.secret ?? '',
+      },
+    }),
+  );
   workers.push(worker);
   await once(worker.stdout, 'data');
   return worker;

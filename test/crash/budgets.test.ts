@@ -8,6 +8,7 @@ import { parseId } from '../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { basicEnvironment } from '../support/command.ts';
 import { startLanguageModel } from '../support/language-model.ts';
+import { endWithThisProcess } from '../support/left-behind.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -32,15 +33,17 @@ after(async () => {
 });
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      ...basicEnvironment(),
-      ...settings,
-      ...{ PORT: '0', QUARRY_PARSE_WORKERS: '1' },
-      ...{ QUARRY_DATA_DIR: server.dataDir, QUARRY_SECRET: server.services.config.secret ?? '' },
-    },
-  });
+  const worker = endWithThisProcess(
+    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        ...basicEnvironment(),
+        ...settings,
+        ...{ PORT: '0', QUARRY_PARSE_WORKERS: '1' },
+        ...{ QUARRY_DATA_DIR: server.dataDir, QUARRY_SECRET: server.services.config.secret ?? '' },
+      },
+    }),
+  );
   workers.push(worker);
   await Promise.race([
     once(worker.stdout, 'data'),

@@ -13,6 +13,7 @@ import { startWorkers, type Task, type Workers, type WorkersOptions } from '../.
 import { newUuid } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { endWithThisProcess } from '../support/left-behind.ts';
 import { startServe } from '../support/serve.ts';
 import { openTcpProxy } from '../support/tcp-proxy.ts';
 
@@ -41,9 +42,11 @@ async function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> 
 
 /** A worker process, with a way to wait for one of its output lines. */
 function spawnWorker() {
-  const child = spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = endWithThisProcess(
+    spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
   children.push(child);
   const lines: string[] = [];
   const reader = createInterface({ input: child.stdout });

@@ -8,6 +8,7 @@ import { startWorkers, type Task, type Workers, type WorkersOptions } from '../.
 import { newUuid } from '../../src/lib/ids.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { endWithThisProcess } from '../support/left-behind.ts';
 import { until } from '../support/until.ts';
 
 const log = createLogger('silent');
@@ -31,9 +32,11 @@ async function start(tasks: Record<string, Task>, more: Partial<WorkersOptions> 
 }
 
 test('the job of a worker that was killed runs elsewhere within seconds', async () => {
-  const victim = spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const victim = endWithThisProcess(
+    spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
   await addJob(database.db, 'stuck', { number: 7 });
   await once(victim.stdout, 'data');
   const ran = Promise.withResolvers<{ payload: object; attempt: number }>();
@@ -45,9 +48,11 @@ test('the job of a worker that was killed runs elsewhere within seconds', async 
 });
 
 test('a process that dies in the last attempt of a job does not end the job', async () => {
-  const victim = spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const victim = endWithThisProcess(
+    spawn(process.execPath, [workerFile, JSON.stringify(database.target)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
   await addJob(database.db, 'stuck', {}, { maxAttempts: 1 });
   await once(victim.stdout, 'data');
   const ran = Promise.withResolvers<{ attempt: number; isLastAttempt: boolean }>();

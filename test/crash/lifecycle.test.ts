@@ -22,6 +22,7 @@ import { ownWorkerFile } from '../../src/content/parse/pool/process.ts';
 import { findCluster } from '../../src/db/embedded.ts';
 import { canReach } from '../../src/db/postgres-account.ts';
 import { createTestDatabase } from '../support/database.ts';
+import { endWithThisProcess, stopPostgresWithThisProcess } from '../support/left-behind.ts';
 import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
 import { projectRoot } from '../support/source.ts';
@@ -41,7 +42,9 @@ let directories = 0;
 
 function newDataDir(): string {
   directories += 1;
-  return join(root, `data-${directories}`);
+  const dataDir = join(root, `data-${directories}`);
+  stopPostgresWithThisProcess(dataDir);
+  return dataDir;
 }
 
 function environment(more: Record<string, string>): Record<string, string> {
@@ -178,7 +181,7 @@ test('commands work beside a running server, which a second server on the direct
   const dataDir = newDataDir();
   const server = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const env = environment({ QUARRY_DATA_DIR: dataDir });
-  const second = spawn(node, [mainFile, 'serve'], { env });
+  const second = endWithThisProcess(spawn(node, [mainFile, 'serve'], { env }));
   assert.match(await output(second), /Another Quarry server .* is using the data directory/);
   assert.equal(second.exitCode, 1);
 
@@ -202,9 +205,11 @@ test('a port in use is reported, and the failed start leaves nothing running', a
   const address = taken.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   const dataDir = newDataDir();
-  const child = spawn(node, [mainFile, 'serve'], {
-    env: environment({ QUARRY_DATA_DIR: dataDir, PORT: String(port) }),
-  });
+  const child = endWithThisProcess(
+    spawn(node, [mainFile, 'serve'], {
+      env: environment({ QUARRY_DATA_DIR: dataDir, PORT: String(port) }),
+    }),
+  );
   assert.match(await output(child), new RegExp(`Port ${port} on 127.0.0.1 is in use`));
   assert.equal(child.exitCode, 1);
   assert.ok(!existsSync(join(findCluster(dataDir), 'postmaster.pid')));
@@ -213,9 +218,11 @@ test('a port in use is reported, and the failed start leaves nothing running', a
 
 test('every mistake in the settings is reported together, before anything starts', async () => {
   const dataDir = newDataDir();
-  const child = spawn(node, [mainFile, 'serve'], {
-    env: environment({ QUARRY_DATA_DIR: dataDir, PORT: 'eighty', QUARRY_DB_POOL: '1' }),
-  });
+  const child = endWithThisProcess(
+    spawn(node, [mainFile, 'serve'], {
+      env: environment({ QUARRY_DATA_DIR: dataDir, PORT: 'eighty', QUARRY_DB_POOL: '1' }),
+    }),
+  );
   const text = await output(child);
   assert.match(text, /PORT must be a whole number/);
   assert.match(text, /QUARRY_DB_POOL must be a whole number/);
@@ -257,7 +264,9 @@ test('an ordinary user may run the server', { skip: !isRoot || !canReach(nobody,
   const dataDir = newDataDir();
   mkdirSync(dataDir, { mode: 0o700 });
   chownSync(dataDir, nobody.uid, nobody.gid);
-  const child = spawn(node, [mainFile, 'serve'], { env: environment({ QUARRY_DATA_DIR: dataDir }), ...nobody });
+  const child = endWithThisProcess(
+    spawn(node, [mainFile, 'serve'], { env: environment({ QUARRY_DATA_DIR: dataDir }), ...nobody }),
+  );
   const text = await output(child, /Credentials .*\n/);
   assert.match(text, /Quarry listens on/, text);
   assert.equal(statSync(join(dataDir, 'credentials.json')).uid, nobody.uid);
@@ -277,10 +286,12 @@ test('root may run it from a clone that only root can enter', { skip: !isRoot },
   // The packages are then found in the clone, as after an installation there.
   const asInstalled = ['--preserve-symlinks', '--preserve-symlinks-main'];
   const dataDir = join(clone, 'data');
-  const child = spawn(node, [...asInstalled, join(clone, 'src/main.ts'), 'serve'], {
-    cwd: clone,
-    env: environment({ QUARRY_DATA_DIR: dataDir }),
-  });
+  const child = endWithThisProcess(
+    spawn(node, [...asInstalled, join(clone, 'src/main.ts'), 'serve'], {
+      cwd: clone,
+      env: environment({ QUARRY_DATA_DIR: dataDir }),
+    }),
+  );
   const text = await output(child, /Credentials .*\n/);
   assert.match(text, /Quarry listens on/, text);
   const place = readFileSync(join(dataDir, 'postgres.place'), 'utf8').trim();
@@ -293,7 +304,7 @@ test('root may run it from a clone that only root can enter', { skip: !isRoot },
 test('bin/quarry.js uses the Node that the project installs, and passes on signals and the exit code', async () => {
   const bin = join(projectRoot, 'bin/quarry.js');
   const dataDir = newDataDir();
-  const child = spawn(node, [bin, 'serve'], { env: environment({ QUARRY_DATA_DIR: dataDir }) });
+  const child = endWithThisProcess(spawn(node, [bin, 'serve'], { env: environment({ QUARRY_DATA_DIR: dataDir }) }));
   await output(child, /Credentials .*\n/);
   const pid = serverPid(dataDir);
   child.kill('SIGTERM');

@@ -15,6 +15,7 @@ import { openBreakingProxy } from '../support/breaking-proxy.ts';
 import { externalDatabase } from '../support/cells-of-process.ts';
 import { basicEnvironment } from '../support/command.ts';
 import { findFreePort } from '../support/free-port.ts';
+import { endWithThisProcess } from '../support/left-behind.ts';
 import { programOf } from '../support/programs.ts';
 import { type ApiOptions, type ApiResponse, sendRequest } from '../support/request.ts';
 import { reportProgress } from '../support/rounds.ts';
@@ -73,10 +74,12 @@ async function api<T>(method: string, path: string, options?: ApiOptions): Promi
 type Executor = readonly [string, string, string];
 
 async function startWorker(executor: Executor): Promise<void> {
-  const one = spawn(process.execPath, [workerFile, ...executor], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: basicEnvironment(),
-  });
+  const one = endWithThisProcess(
+    spawn(process.execPath, [workerFile, ...executor], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: basicEnvironment(),
+    }),
+  );
   await once(one.stdout, 'data');
   workers.add(one);
 }

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
 import { basicEnvironment } from '../support/command.ts';
 import { startLanguageModel, toolCallEvents } from '../support/language-model.ts';
+import { endWithThisProcess } from '../support/left-behind.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -30,17 +31,19 @@ after(async () => {
 });
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    env: {
-      ...basicEnvironment(),
-      ...settings,
-      // A worker serves no API: its tools reach one of their own.
-      ...{ QUARRY_ROLE: 'worker', QUARRY_WORKER_PORT: '0', QUARRY_PARSE_WORKERS: '1' },
-      ...{ DATABASE_URL: 'postgres://127.0.0.1/replaced', QUARRY_PUBLIC_URL: 'http://127.0.0.1:1' },
-      ...{ QUARRY_DATA_DIR: server.dataDir, QUARRY_SECRET: server.services.config.secret ?? '' },
-    },
-  });
+  const worker = endWithThisProcess(
+    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        ...basicEnvironment(),
+        ...settings,
+        // A worker serves no API: its tools reach one of their own.
+        ...{ QUARRY_ROLE: 'worker', QUARRY_WORKER_PORT: '0', QUARRY_PARSE_WORKERS: '1' },
+        ...{ DATABASE_URL: 'postgres://127.0.0.1/replaced', QUARRY_PUBLIC_URL: 'http://127.0.0.1:1' },
+        ...{ QUARRY_DATA_DIR: server.dataDir, QUARRY_SECRET: server.services.config.secret ?? '' },
+      },
+    }),
+  );
   workers.push(worker);
   await Promise.race([
     once(worker.stdout, 'data'),

@@ -81,6 +81,7 @@ export function listParts(length: Length, seed: number): Part[] {
           'embedded',
           'fleet',
           'idle',
+          'left-behind',
           'ledger',
           'lifecycle',
           'resumable',

@@ -35,7 +35,7 @@ const levels: string[][] = [
     'users',
     'webhooks',
   ],
-  ['ledger', 'monitoring', 'usage'],
+  ['deletions', 'ledger', 'monitoring', 'usage'],
   ['events', 'files', 'groups', 'kv'],
   ['domain.ts'],
   ['http'],

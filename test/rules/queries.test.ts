@@ -54,6 +54,35 @@ const assignsNow = (statement: string) =>
     /(?<![<>])= now\(\)|\bthen now\(\)/.test(assigned),
   );
 
+/** Deletes or changes the rows that a sub-select with a limit has chosen. */
+const choosesRows = (statement: string) =>
+  /\b(?:delete from|update)\b/.test(statement) &&
+  (listSubSelects(statement).some((subSelect) => /\blimit\b/.test(subSelect)) ||
+    /\bwith\b.*\blimit\b/s.test(statement));
+
+const locksRows = (statement: string) => /\bfor update\b/.test(statement);
+/** Rows of any app, as opposed to those of one. */
+const isOfAllApps = (statement: string) => !/\bapp_id = \$\{/.test(statement);
+const passesOverMoves = (statement: string) => statement.includes('isInUse(');
+
+/** Statements that choose rows without locking them, each named by a part of its text, with the reason. */
+const unlocked: Readonly<Record<string, readonly [part: string, reason: string]>> = {
+  'src/cells/move/tables.ts': ['and ctid = any', 'the app is frozen'],
+  'src/events/store.ts': ['update events e set position', 'the log of the events is locked'],
+  'src/ledger/store.ts': ['with page as materialized', 'the place is locked, and what changes is looked at again'],
+  'src/knowledge/ingestion/listing-store.ts': ['set external_seen_by', 'the limit is that of a value, not of rows'],
+  'src/knowledge/ingestion/store.ts': ['set queued = false', 'the source is locked'],
+  'src/knowledge/versions/store.ts': ['delete from knowledge_versions where', 'the index of the source is locked'],
+};
+/** Takes the newest place of the oldest events, and changes their logs. */
+const ofLogs = 'update event_logs l set kept_after = old.position';
+/** Statements without a condition on moves: of no app, of one that is frozen, and a walk that remembers its place. */
+const ofNoMove: Readonly<Record<string, string>> = {
+  'src/cells/move/tables.ts': 'and ctid = any',
+  'src/ledger/store.ts': 'with page as materialized',
+  'src/usage/store.ts': 'delete from rate_budgets',
+};
+
 const findStatements = (isWrong: (statement: string, source: Source) => boolean) =>
   namesOf(sources.filter((source) => listStatements(source).some((statement) => isWrong(statement, source))));
 
@@ -65,6 +94,37 @@ test('a sub-select names its app, unless its statement is about several', () => 
     findStatements((statement, source) => takesAppFromRow(statement) && !isOfSeveralApps(statement, source)),
     [],
     'Write the app into the sub-select: PostgreSQL then plans it for one partition. If there are several, name it above.',
+  );
+});
+
+test('what a statement chooses to delete or change, it locks: it may have changed since', () => {
+  const isExcepted = (statement: string, { name }: Source) =>
+    statement.includes(ofLogs) || (unlocked[name] !== undefined && statement.includes(unlocked[name][0]));
+  assert.deepEqual(
+    findStatements((one, source) => choosesRows(one) && !locksRows(one) && !isExcepted(one, source)),
+    [],
+    'Write `for update skip locked` behind the limit. A row that was refreshed meanwhile is then left as it is.',
+  );
+  for (const [name, [part]] of Object.entries(unlocked)) {
+    const statements = sources.filter((source) => source.name === name).flatMap(listStatements);
+    assert.ok(
+      statements.some((one) => one.includes(part) && choosesRows(one) && !locksRows(one)),
+      name,
+    );
+  }
+});
+
+test('work for all apps passes over those that are being moved: their rows would fill every batch', () => {
+  assert.deepEqual(
+    findStatements(
+      (one, { name }) =>
+        choosesRows(one) &&
+        isOfAllApps(one) &&
+        !passesOverMoves(one) &&
+        (ofNoMove[name] === undefined || !one.includes(ofNoMove[name])),
+    ),
+    [],
+    'Write isInUse into the condition.',
   );
 });
 
@@ -91,4 +151,10 @@ test('the rules find what is wrong, and nothing else', () => {
   assert.ok(assignsNow('insert into a values (1) on conflict (n) do update set n = 1, at = now() where true'));
   assert.ok(!assignsNow('insert into a values (1) on conflict (n) do update set n = 1 where at = now()'));
   assert.ok(!assignsNow('update a set at = now()'));
+  const chosen = (rest: string) =>
+    `delete from a where ctid = any(array(select ctid from a where old limit 1 ${rest}))`;
+  assert.ok(choosesRows(chosen('')) && !locksRows(chosen('')) && locksRows(chosen('for update skip locked')));
+  assert.ok(choosesRows('with n as (select 1 from a limit 1) delete from a using n'));
+  assert.ok(!choosesRows('delete from a where b = 1') && !choosesRows('select 1 from a limit 1'));
+  assert.ok(isOfAllApps(chosen('')) && !isOfAllApps(`${chosen('')} and app_id = ${appId}`));
 });

@@ -8,6 +8,7 @@ import type { DatabaseAddress, DatabaseTarget } from '../../src/db/address.ts';
 import { openDatabase } from '../../src/db/database.ts';
 import { getPostgresAccount, ownAccount } from '../../src/db/postgres-account.ts';
 import { findFreePort } from './free-port.ts';
+import { endWithThisProcess } from './left-behind.ts';
 
 /** The variable in which test/run.ts passes the address of the pooler. */
 export const poolerVariable = 'QUARRY_TEST_RUN_POOLER';
@@ -32,7 +33,9 @@ export async function startPooler(target: DatabaseTarget): Promise<{ port: numbe
   // PgBouncer refuses to run as root. Only the server's own user can enter the directory of its socket.
   const account = ownAccount() ? undefined : getPostgresAccount();
   if (account) for (const path of [directory, settings]) chownSync(path, account.uid, account.gid);
-  const child = spawn(program, ['-q', settings], { stdio: ['ignore', 'ignore', 'pipe'], ...account });
+  const child = endWithThisProcess(
+    spawn(program, ['-q', settings], { stdio: ['ignore', 'ignore', 'pipe'], ...account }),
+  );
   let errors = '';
   child.stderr.on('data', (chunk) => {
     errors += chunk;

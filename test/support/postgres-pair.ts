@@ -9,6 +9,7 @@ import { canReach, getPostgresAccount, ownAccount } from '../../src/db/postgres-
 import { copyBinaries, findBinaries } from '../../src/db/postgres-binaries.ts';
 import { postgresEnvironment } from '../../src/db/postmaster.ts';
 import { findFreePort } from './free-port.ts';
+import { endWithThisProcess } from './left-behind.ts';
 import { childrenOf, signal } from './processes.ts';
 
 type TestPostgres = {
@@ -50,7 +51,9 @@ export async function startPostgresPair({ synchronous }: { synchronous: boolean 
   const start = async (cluster: string, port: number, settings: Record<string, string>) => {
     const all = { ...commonSettings, port: String(port), ...settings };
     const options = Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-    const child = spawn(join(programs, 'postgres'), ['-D', cluster, ...options], { ...run, stdio: 'ignore' });
+    const child = endWithThisProcess(
+      spawn(join(programs, 'postgres'), ['-D', cluster, ...options], { ...run, stdio: 'ignore' }),
+    );
     const ended = new Promise<void>((resolve) => child.once('close', () => resolve()));
     const address = { host: '127.0.0.1', port, database: 'postgres', username: 'quarry' };
     const db = openDatabase(address, { poolSize: 2, applicationName: 'quarry-test' });

@@ -4,6 +4,7 @@ import { defined } from '../../src/lib/defined.ts';
 import { secondCellOf, testsCells } from './cells-of-process.ts';
 import { installCluster } from './cluster.ts';
 import { basicEnvironment } from './command.ts';
+import { endWithThisProcess, stopPostgresWithThisProcess } from './left-behind.ts';
 
 export type ServedProcess = {
   baseUrl: string;
@@ -54,6 +55,9 @@ export async function startServe(
     },
   });
   running.add(child);
+  endWithThisProcess(child);
+  if (env.DATABASE_URL === undefined && env.QUARRY_DATA_DIR !== undefined)
+    stopPostgresWithThisProcess(env.QUARRY_DATA_DIR);
   let output = '';
   const exited = new Promise<number | null>((resolve) =>
     child.once('exit', (code) => {

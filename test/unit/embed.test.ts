@@ -153,6 +153,24 @@ test('Hamming distances are the numbers of differing bits, for codes of any leng
   );
 });
 
+test('codes for whose memory the process has no addresses left are kept elsewhere', (context) => {
+  const full = 4 * 1024 * 1024;
+  const { WebAssembly: wasm } = globalThis as unknown as { WebAssembly: { Memory(): object } };
+  const shared = withRoomFor({ bytes: Uint8Array.of(1, 2, 3) }, full);
+  assert.ok(shared.memory);
+  context.mock.method(shared.memory, 'grow', () => {
+    throw new RangeError('WebAssembly.Memory.grow(): Unable to grow instance memory');
+  });
+  context.mock.method(wasm, 'Memory', function refuse() {
+    throw new RangeError('WebAssembly.Memory(): could not allocate memory');
+  });
+  for (const codes of [{ bytes: Uint8Array.of(1, 2, 3) }, shared]) {
+    const larger = withRoomFor(codes, 2 * full);
+    assert.equal(larger.memory, undefined);
+    assert.deepEqual([larger.bytes.length, ...larger.bytes.subarray(0, 4)], [2 * full, 1, 2, 3, 0]);
+  }
+});
+
 test('an app that embeds a library keeps no other app waiting for its vectors', async () => {
   const gate = Promise.withResolvers<void>();
   let asked = 0;

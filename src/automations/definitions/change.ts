@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
-import { type Database, type Db, runApart } from '../../db/database.ts';
+import type { Database, Db } from '../../db/database.ts';
 import { refuseDuplicate } from '../../db/unique.ts';
+import { deleteOwner } from '../../deletions/service.ts';
 import type { Ledger } from '../../ledger/seal.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { nextTick } from '../../lib/cron.ts';
@@ -10,7 +11,6 @@ import type { Caller } from '../../tenancy/caller.ts';
 import { coversScopes } from '../../tenancy/key-scopes.ts';
 import { findNamedOwners } from '../../tenancy/references.ts';
 import type { Expressions } from '../engine/expressions.ts';
-import { deleteEndedRuns } from '../retention/prune.ts';
 import { queuePendingRuns } from '../runs/turn-store.ts';
 import type { automationCreateSchema, automationUpdateSchema } from '../schema.ts';
 import { checkParts } from './checks.ts';
@@ -82,9 +82,7 @@ export function createDefinitionChanges(deps: ChangeDeps): DefinitionChanges {
     async remove(caller, name) {
       const { id } = await getAutomation(db, caller, name);
       await ledger.noteDeletion(caller, { kind: 'automation', id });
-      // The rest, which goes in one transaction, are the active runs and a few rows.
-      await runApart(() => deleteEndedRuns(db, { appId: caller.appId, id }));
-      found(await store.deleteAutomation(db, caller, id));
+      found(await deleteOwner(db, caller, 'automation', id));
     },
 
     activate: (caller, name) => changeStatus(deps, caller, name, 'running'),

@@ -109,12 +109,6 @@ export async function updateAutomation(db: Db, row: AutomationValues): Promise<v
     where app_id = ${row.appId} and id = ${row.id}`;
 }
 
-export async function deleteAutomation(db: Db, scope: Scope, id: string): Promise<boolean> {
-  const { count } = await db`
-    delete from automations where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and id = ${id}`;
-  return count > 0;
-}
-
 export async function insertGraph(
   db: Db,
   automation: { appId: string; id: string },

@@ -3,7 +3,7 @@ import { AppError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { CallOrigin } from '../../llm/origin.ts';
 import type { Generated, GenerationInput, Llm, TokenBudget } from '../../llm/service.ts';
-import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
+import { holdTokens } from '../../tenancy/quotas.ts';
 import { settleRunTokens, useRunTokens } from '../runs/generation-store.ts';
 import { OutputWriter } from '../runs/output.ts';
 import type { RunRow } from '../runs/store.ts';
@@ -52,22 +52,20 @@ function originOfRun(run: RunRow, nodeId: string): CallOrigin {
 }
 
 /** The budget of a run. A killed process leaves its reservation, because it is unknown how much of it was used. */
-function budgetOf({ db, runTokensMax }: GenerationDeps, run: RunRow): TokenBudget {
+function budgetOf({ runTokensMax }: GenerationDeps, run: RunRow): TokenBudget {
   const max = runTokensMax === 0 ? Number.MAX_SAFE_INTEGER : runTokensMax;
   return {
-    async reserve(tokens) {
-      const day = await db.begin(async (tx) => {
-        if (!(await useRunTokens(tx, run, tokens, max)))
-          throw new AppError(
-            'token_budget_exceeded',
-            `A run may use ${max} tokens of the language model, and this request might exceed that.`,
-          );
-        return reserveTokens(tx, run, tokens);
-      });
+    async reserve(tx, tokens) {
+      if (!(await useRunTokens(tx, run, tokens, max)))
+        throw new AppError(
+          'token_budget_exceeded',
+          `A run may use ${max} tokens of the language model, and this request might exceed that.`,
+        );
+      const ofDay = await holdTokens(tx, run, tokens);
       return {
-        async settle(tx, used) {
-          await settleRunTokens(tx, run, used - tokens);
-          await settleTokens(tx, run, day, used - tokens);
+        async settle(later, used) {
+          await settleRunTokens(later, run, used - tokens);
+          await ofDay.settle(later, used);
         },
       };
     },

@@ -152,19 +152,6 @@ async function pruneBatch(
   return { pruned, next: last && { after: { createdAt: last.place, id: last.id } } };
 }
 
-/** Deletes the runs of an automation that have ended, in batches. Deleting the automation deletes all runs at once. */
-export async function deleteEndedRuns(db: Db, automation: { appId: string; id: string }): Promise<void> {
-  for (;;) {
-    const ended = takeEntries(await store.listEnded(db, automation, batchMax.runs));
-    if (ended.length === 0) return;
-    await store.deleteRuns(
-      db,
-      automation.appId,
-      ended.map(({ id }) => id),
-    );
-  }
-}
-
 /** As many of these runs as one transaction may delete with their entries, at least one. */
 export function takeEntries<Run extends { sequence: number }>(found: readonly Run[]): readonly Run[] {
   let entries = 0;

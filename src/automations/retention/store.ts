@@ -152,18 +152,6 @@ export async function listOwnExtractions(
   return [...new Set(rows.filter(({ others }) => others.every(isGone)).map(({ id }) => id))];
 }
 
-/** The oldest runs of an automation that have ended. */
-export function listEnded(
-  db: Db,
-  { appId, id }: { appId: string; id: string },
-  countMax: number,
-): Promise<{ id: string; sequence: number }[]> {
-  return db<{ id: string; sequence: number }[]>`
-    select r.id, r.sequence from automation_runs r
-    where r.app_id = ${appId} and r.automation_id = ${id} and r.status in ('completed', 'failed', 'cancelled')
-    order by r.created_at, r.id limit ${countMax}`;
-}
-
 /** Deletes runs with everything that is deleted with them: journals, outputs, approvals. */
 export async function deleteRuns(db: Db, appId: string, runs: readonly string[]): Promise<void> {
   await db`delete from automation_runs where app_id = ${appId} and id = any(${[...runs]}::uuid[])`;

@@ -1,5 +1,6 @@
 import { createAudit } from '../../audit/domain.ts';
 import type { AuditLog } from '../../audit/log.ts';
+import { createDeletions } from '../../deletions/domain.ts';
 import type { Domain } from '../../domain.ts';
 import { createErasures } from '../../erasures/domain.ts';
 import { openRegister, registerDirectory } from '../../erasures/register.ts';
@@ -33,7 +34,10 @@ export function createOperation(
     register: openRegister(registerDirectory(config), secrets),
   });
   return {
-    domains: [ledger, auditing, usage, erasures, createIdempotencySweep(base), createResponseSweep(base)],
+    domains: [
+      ...[ledger, auditing, usage, erasures, createDeletions(base)],
+      ...[createIdempotencySweep(base), createResponseSweep(base)],
+    ],
     services: {
       usage: usage.service,
       auditing: auditing.service,

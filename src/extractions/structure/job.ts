@@ -12,7 +12,7 @@ import { AppError } from '../../lib/errors.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { CallOrigin } from '../../llm/origin.ts';
 import { GenerationError, type Llm, type TokenBudget } from '../../llm/service.ts';
-import { reserveTokens, settleTokens } from '../../tenancy/quotas.ts';
+import { holdTokens } from '../../tenancy/quotas.ts';
 import { endExtraction, lockRunningExtraction } from '../store.ts';
 import { extractionTopic } from '../topic.ts';
 import type { Schemas } from './schemas.ts';
@@ -199,24 +199,22 @@ async function generate(
 }
 
 /** A killed process leaves its reservation, because it is unknown how much of it was used. */
-function budgetOf({ db, tokensMax }: StructureDeps, extraction: store.StructureRow): TokenBudget {
+function budgetOf({ tokensMax }: StructureDeps, extraction: store.StructureRow): TokenBudget {
   const max = tokensMax === 0 ? Number.MAX_SAFE_INTEGER : tokensMax;
   return {
-    async reserve(tokens) {
-      const day = await db.begin(async (tx) => {
-        if (!(await store.useTokens(tx, extraction, tokens, max))) {
-          if (!(await store.isRunning(tx, extraction))) throw new ExtractionGone();
-          throw new AppError(
-            'token_budget_exceeded',
-            `An extraction may use ${max} tokens of the language model, and the next request might exceed that.`,
-          );
-        }
-        return reserveTokens(tx, extraction, tokens);
-      });
+    async reserve(tx, tokens) {
+      if (!(await store.useTokens(tx, extraction, tokens, max))) {
+        if (!(await store.isRunning(tx, extraction))) throw new ExtractionGone();
+        throw new AppError(
+          'token_budget_exceeded',
+          `An extraction may use ${max} tokens of the language model, and the next request might exceed that.`,
+        );
+      }
+      const ofDay = await holdTokens(tx, extraction, tokens);
       return {
-        async settle(tx, used) {
-          await store.settleTokens(tx, extraction, used - tokens);
-          await settleTokens(tx, extraction, day, used - tokens);
+        async settle(later, used) {
+          await store.settleTokens(later, extraction, used - tokens);
+          await ofDay.settle(later, used);
         },
       };
     },

@@ -17,15 +17,29 @@ export function shareBytes(bytes: Uint8Array): Uint8Array {
  */
 export function withRoomFor(codes: ScannedBytes, bytes: number): ScannedBytes {
   if (codes.bytes.byteLength >= bytes) return codes;
-  if (bytes < scannedBytesMin || bytes > scannedBytesMax) {
+  const memory = bytes < scannedBytesMin || bytes > scannedBytesMax ? undefined : scannedMemory(codes, bytes);
+  if (memory === undefined) {
     const larger = new Uint8Array(new SharedArrayBuffer(bytes));
     larger.set(codes.bytes);
     return { bytes: larger };
   }
-  const memory = codes.memory ?? createSharedMemory(bytes);
-  const missing = scannedFrom + bytes - memory.buffer.byteLength;
-  if (missing > 0) memory.grow(Math.ceil(missing / pageBytes));
   const larger = new Uint8Array(memory.buffer, scannedFrom, bytes);
   if (codes.memory === undefined) larger.set(codes.bytes);
   return { bytes: larger, memory };
+}
+
+/**
+ * The memory of these codes, or a new one, with room for so many bytes. Undefined if the process may not have the
+ * addresses for it, of which each takes 8 GiB: scans then copy the codes block by block.
+ */
+function scannedMemory({ memory }: ScannedBytes, bytes: number): ScannedBytes['memory'] {
+  try {
+    if (memory === undefined) return createSharedMemory(bytes);
+    const missing = scannedFrom + bytes - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / pageBytes));
+    return memory;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }

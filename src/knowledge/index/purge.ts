@@ -1,4 +1,5 @@
 import type { Db, Statement } from '../../db/database.ts';
+import { deleteBatch } from '../../db/delete-batch.ts';
 import { isInUse } from '../../db/fences.ts';
 import type { SourceKey } from './store.ts';
 
@@ -39,10 +40,5 @@ export async function purgeSource(db: Db, { appId, sourceId }: SourceKey): Promi
 }
 
 async function deleteAll(db: Db, appId: string, table: string, where: Statement): Promise<void> {
-  for (let deleted = batchRows; deleted === batchRows; )
-    deleted = (
-      await db`
-        delete from ${db(table)} where app_id = ${appId} and ctid = any(array(
-          select ctid from ${db(table)} where app_id = ${appId} and ${where} limit ${batchRows}))`
-    ).count;
+  while ((await deleteBatch(db, { appId, table, where, limit: batchRows })).found > 0);
 }

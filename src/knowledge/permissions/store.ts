@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { newUuid } from '../../lib/ids.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { admittingAcls } from '../../tenancy/document-readers.ts';
@@ -120,7 +121,7 @@ export async function deleteUnusedAcls(db: Db, count: number): Promise<number> {
   const { count: deleted } = await db`
     delete from knowledge_acls where (app_id, id) in (
       select a.app_id, a.id from knowledge_acls a
-      where a.created_at < now() - interval '1 day'
+      where a.created_at < now() - interval '1 day' and ${isInUse(db, 'a.app_id')}
         and not exists (select from knowledge_documents d where d.app_id = a.app_id and d.acl_id = a.id)
         and not exists (select from knowledge_ingestion_items i where i.app_id = a.app_id and i.acl_id = a.id)
         and not exists (select from knowledge_versions v where v.app_id = a.app_id and v.acl_id = a.id)

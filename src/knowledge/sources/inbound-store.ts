@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { sandboxIsThere } from '../../tenancy/visible.ts';
 import type { SourceRow } from './store.ts';
 
@@ -65,11 +66,13 @@ export async function noteResent(
     returning ingestion_id`.first();
 }
 
-/** Returns the number of deleted messages. */
-export async function deleteInboundMessages(db: Db, receivedBefore: Date, rowsMax: number): Promise<number> {
+/** Deletes messages that were last sent before this time. Returns how many. */
+export async function deleteInboundMessages(db: Db, before: Date, rowsMax: number): Promise<number> {
   const { count } = await db`
     delete from inbound_messages where ctid = any (array(
-      select ctid from inbound_messages where received_at < ${receivedBefore} limit ${rowsMax}))`;
+      select m.ctid from inbound_messages m where m.received_at < ${before} and m.sent_at < ${before}
+        and ${isInUse(db, 'm.app_id')}
+      limit ${rowsMax} for update skip locked))`;
   return count;
 }
 

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 import type { Db } from '../../db/database.ts';
 import type { Keyset } from '../../db/pages.ts';
+import { deleteOwner } from '../../deletions/service.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import { found } from '../../lib/errors.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -95,7 +96,7 @@ export function createSourceService(deps: SourceDeps): SourceService {
 
     async remove(caller, id) {
       const source = await getForChange(db, caller, id, 'delete');
-      found(await store.deleteSource(db, caller, source.id));
+      found(await deleteOwner(db, caller, 'source', source.id));
     },
   };
 }

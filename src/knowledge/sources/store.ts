@@ -266,10 +266,6 @@ export async function updateSource(
     where ${inScope(db, caller, 's')} and s.id = ${id} returning ${viewColumns(db, caller, caller)}`.first();
 }
 
-export async function deleteSource(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return db`delete from knowledge_sources s where ${inScope(db, scope, 's')} and s.id = ${id}`.any();
-}
-
 export async function sourceExists(db: Db, caller: Caller, id: string): Promise<boolean> {
   return db`select 1 from knowledge_sources s where s.id = ${id} and ${sourceVisible(db, caller, 's')}`.any();
 }

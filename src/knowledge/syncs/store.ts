@@ -1,4 +1,5 @@
 import type { Db, Transaction } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -335,6 +336,7 @@ export async function deleteTombstone(db: Db, { appId, sourceId }: SourceKey, ex
 export async function deleteOldTombstones(db: Db, before: Date, rowsMax: number): Promise<number> {
   const { count } = await db`
     delete from knowledge_tombstones where ctid = any (array(
-      select ctid from knowledge_tombstones where deleted_at < ${before} limit ${rowsMax}))`;
+      select t.ctid from knowledge_tombstones t where t.deleted_at < ${before} and ${isInUse(db, 't.app_id')}
+      limit ${rowsMax} for update skip locked))`;
   return count;
 }

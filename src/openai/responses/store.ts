@@ -1,4 +1,5 @@
 import type { Db, Statement } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { inScope } from '../../tenancy/visible.ts';
 import type { InputMessage } from './input.ts';
@@ -66,8 +67,8 @@ export async function countResponses(db: Db, scope: Scope, userId?: string): Pro
 
 export async function deleteExpired(db: Db, now: Date, max: number): Promise<number> {
   const { count } = await db`
-    delete from openai_responses r using (
-      select app_id, id from openai_responses where expires_at <= ${now} limit ${max}) old
-    where r.app_id = old.app_id and r.id = old.id`;
+    delete from openai_responses where (app_id, id) in (
+      select r.app_id, r.id from openai_responses r where r.expires_at <= ${now} and ${isInUse(db, 'r.app_id')}
+      limit ${max} for update skip locked)`;
   return count;
 }

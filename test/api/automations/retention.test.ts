@@ -421,17 +421,18 @@ test('a run that is missing without a statement is found, and one that returns a
 test('an automation that is deleted takes its runs along batch by batch, not in one transaction', async () => {
   const { client } = await createApp();
   const { id } = await client.createAutomation({ workflow: graphOf({ id: 'done', kind: 'complete' }) });
-  const run = await client.invoke(id);
+  const run = await client.invoke(id, { idempotency_key: 'k' });
   await client.waitForEnd(run.id);
   const automationId = parseId('automation', id) ?? '';
   await server.db`
     insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, type, status, payload)
     select app_id, gen_random_uuid(), sandbox_id, automation_id, graph_version, type, status, payload
-    from automation_runs, generate_series(1, 450) where automation_id = ${automationId}`;
+    from automation_runs, generate_series(1, 2500) where automation_id = ${automationId}`;
   const left = async () => (await server.db`select from automation_runs where automation_id = ${automationId}`).count;
   let deleted: Promise<{ status: number }> | undefined;
   await server.db.begin(async (tx) => {
-    await tx`select from automations where id = ${automationId} for update`;
+    const locked = await tx`select from automation_invocations where automation_id = ${automationId} for update`;
+    assert.equal(locked.count, 1);
     deleted = client.call('DELETE', `/automations/${id}`);
     await until(async () => (await left()) === 0);
   });

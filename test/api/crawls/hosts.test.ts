@@ -9,6 +9,7 @@ import { leaseMs } from '../../../src/crawls/host-shares.ts';
 import { createHostLedger } from '../../../src/crawls/host-store.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { endWithThisProcess } from '../../support/left-behind.ts';
 import { startWatch } from '../../support/speed.ts';
 
 const { db, target, drop } = await createTestDatabase();
@@ -24,9 +25,11 @@ type CrawlerOptions = { host: string; count: number; holdMs: number; concurrency
 /** A process that crawls, and what it says of its requests. */
 function startCrawler(options: CrawlerOptions): { child: ChildProcess; requests: AsyncIterable<Request> } {
   const program = fileURLToPath(new URL('../../support/host-crawler.ts', import.meta.url));
-  const child = spawn(process.execPath, [program, JSON.stringify({ target, ...options })], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = endWithThisProcess(
+    spawn(process.execPath, [program, JSON.stringify({ target, ...options })], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
   children.push(child);
   const lines = createInterface({ input: child.stdout });
   const requests = (async function* () {

@@ -10,6 +10,7 @@ import { startWorkers, type Task, type Workers, type WorkersOptions } from '../.
 import { newUuid } from '../../../src/lib/ids.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { createTestDatabase, type TestDatabase, takeAway } from '../../support/database.ts';
+import { endWithThisProcess } from '../../support/left-behind.ts';
 import { until } from '../../support/until.ts';
 
 let database: TestDatabase;
@@ -143,7 +144,9 @@ test('more apps than one query of the queue covers are all served, in every proc
 /** A process that takes jobs, with the lines that it writes. */
 function spawnWorker() {
   const program = fileURLToPath(new URL('../../support/job-worker.ts', import.meta.url));
-  const child = spawn(process.execPath, [program, JSON.stringify(database.target), 'info'], { stdio: 'pipe' });
+  const child = endWithThisProcess(
+    spawn(process.execPath, [program, JSON.stringify(database.target), 'info'], { stdio: 'pipe' }),
+  );
   const taken: string[] = [];
   createInterface({ input: child.stdout }).on('line', (line) => {
     taken.push(line.replace('took hangs of ', ''));

@@ -104,3 +104,42 @@ test('a settlement whose response was lost takes effect once, and one that was n
     ['committed', 'not committed'],
   );
 });
+
+test('what a call reserved is released if the response to the commit was lost, and only if it was committed', async () => {
+  await db`create table reserved (name text primary key)`;
+  const lost = new ConnectionError('CONNECTION_CLOSED', 'lost');
+  const faults = ['committed', 'not committed'];
+  const begin = async (work: (tx: Transaction) => Promise<unknown>) => {
+    const fault = faults.shift();
+    const result = await services.db.begin(async (tx) => {
+      const reserved = await work(tx);
+      if (fault === 'not committed') throw lost;
+      return reserved;
+    });
+    if (fault !== undefined) throw lost;
+    return result;
+  };
+  const broken = new Proxy(services.db, {
+    get: (target, member) => (member === 'begin' ? begin : Reflect.get(target, member)),
+  });
+  const settlements = createSettlements({ db: broken, log: services.log });
+  const released: string[] = [];
+  const reserve = (name: string) =>
+    settlements.reserve(
+      async (tx) => {
+        await tx`insert into reserved values (${name})`;
+        return name;
+      },
+      async (tx, reserved) => {
+        released.push(reserved);
+        await tx`delete from reserved where name = ${reserved}`;
+      },
+    );
+  await assert.rejects(reserve('committed'), lost);
+  await assert.rejects(reserve('not committed'), lost);
+  assert.equal(await reserve('kept'), 'kept');
+  const left = async () => (await db<{ name: string }[]>`select name from reserved`).map(({ name }) => name);
+  await until(async () => !(await left()).includes('committed'));
+  await settlements.close();
+  assert.deepEqual([await left(), released], [['kept'], ['committed']]);
+});

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { contentsOf, purgeSandboxes } from '../../../src/apps/purge.ts';
+import { purgeSandboxes } from '../../../src/apps/purge.ts';
+import { contentsOf } from '../../../src/deletions/contents.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
 import { EventStream } from '../../support/event-stream.ts';
@@ -252,7 +253,7 @@ test('every table with rows of a sandbox is purged in batches, or has few of the
   const referring = await db<{ name: string }[]>`
     select distinct conrelid::regclass::text as name from pg_constraint
     where contype = 'f' and confrelid = 'sandboxes'::regclass and conparentid = 0`;
-  const purged = Object.keys(contentsOf(db, { appId: app.app.uuid, sandboxId: app.sandboxUuid }));
+  const purged = Object.keys(contentsOf(db, { appId: app.app.uuid, kind: 'sandbox', id: app.sandboxUuid }));
   const missed = referring.map(({ name }) => name).filter((name) => !purged.includes(name) && !few.includes(name));
   assert.deepEqual(missed, []);
 });

@@ -1,0 +1,56 @@
+import type { Db, Statement } from '../db/database.ts';
+import { deleteBatch } from '../db/delete-batch.ts';
+import { agentsOf, contentsOf, type Owner } from './contents.ts';
+
+/** Rows that one statement deletes. Automations and agents take more rows along than others. */
+const batchRows = 500;
+const batchOwners = 50;
+/** Runs take their entries along. Apart from its last run, a batch has at most this many. */
+const batchRuns = 50;
+const batchEntries = 10_000;
+/** So many rows and entries are deleted in less than a second. */
+const rowsOfOneTransaction = 2_000;
+
+/** Whether deleting an owner with its contents in one transaction would take long. */
+export async function hasMuch(db: Db, owner: Owner): Promise<boolean> {
+  const counts = Object.entries(contentsOf(db, owner, await agentsOf(db, owner))).map(([table, where]) => {
+    const size = table === 'automation_runs' ? db`1 + t.sequence` : db`1`;
+    return db`
+      select coalesce(sum(size), 0) as size from (
+        select ${size} as size from ${db(table)} t where t.app_id = ${owner.appId} and ${where}
+        limit ${rowsOfOneTransaction + 1}) counted`;
+  });
+  const [first, ...others] = counts;
+  if (first === undefined) return false;
+  const [row] = await db<[{ isMuch: boolean }]>`
+    select sum(size) > ${rowsOfOneTransaction} as is_much
+    from (${others.reduce((all, count) => db`${all} union all ${count}`, first)}) sizes`;
+  return row.isMuch;
+}
+
+/**
+ * Deletes what belongs to an owner. Each batch has a transaction of its own: new event streams of all apps and vacuum
+ * wait for long ones. Any number of processes may do so; a killed one is continued.
+ */
+export async function deleteContents(db: Db, owner: Owner, signal?: AbortSignal): Promise<void> {
+  const { appId } = owner;
+  for (const [table, where] of Object.entries(contentsOf(db, owner, await agentsOf(db, owner)))) {
+    const limit = table === 'automations' || table === 'agents' ? batchOwners : batchRows;
+    const deleteNext = async () =>
+      table === 'automation_runs'
+        ? (await deleteRuns(db, appId, where)) > 0
+        : (await deleteBatch(db, { appId, table, where, limit })).found === limit;
+    while (await deleteNext()) signal?.throwIfAborted();
+  }
+}
+
+async function deleteRuns(db: Db, appId: string, where: Statement): Promise<number> {
+  const { count } = await db`
+    delete from automation_runs where app_id = ${appId} and id = any(array(
+      select id from (
+        select id, sum(sequence) over (order by id rows unbounded preceding) - sequence as before
+        from (select t.id, t.sequence from automation_runs t
+          where t.app_id = ${appId} and ${where} order by t.id limit ${batchRuns} for update of t) first) counted
+      where before < ${batchEntries}))`;
+  return count;
+}

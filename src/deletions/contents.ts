@@ -1,0 +1,129 @@
+import type { Db, Statement } from '../db/database.ts';
+
+/** What other rows are deleted with. */
+export type Owner = { appId: string; kind: OwnerKind; id: string };
+export type OwnerKind = 'sandbox' | 'user' | 'agent' | 'team' | 'source' | 'installation' | 'automation' | 'webhook';
+
+/** The columns by which the rows of a table name who owns them, by the kind of owner. */
+const ownerColumns: Partial<Record<OwnerKind, string>> = {
+  user: 'user_id',
+  agent: 'agent_id',
+  team: 'team_id',
+  installation: 'installation_id',
+};
+const ofAnyOwner: readonly OwnerKind[] = ['user', 'agent', 'team'];
+const ownersOf: Readonly<Record<string, readonly OwnerKind[]>> = {
+  agents: ['user', 'team'],
+  automations: ofAnyOwner,
+  configs: ofAnyOwner,
+  extractions: ofAnyOwner,
+  files: ofAnyOwner,
+  knowledge_sources: [...ofAnyOwner, 'installation'],
+  kv_changes: ['user'],
+  kv_entries: ['user'],
+  openai_responses: ['user'],
+  refresh_tokens: ['user'],
+  team_memberships: ofAnyOwner,
+  threads: ofAnyOwner,
+  uploads: ['user'],
+};
+
+/** The agents of an owner: what belongs to them goes with it. */
+export async function agentsOf(db: Db, { appId, kind, id }: Owner): Promise<string[]> {
+  if (kind === 'agent') return [id];
+  if (kind !== 'user' && kind !== 'team') return [];
+  const rows = await db<{ id: string }[]>`
+    select t.id from agents t where t.app_id = ${appId} and ${db(`t.${ownerColumns[kind]}`)} = ${id}`;
+  return rows.map((row) => row.id);
+}
+
+/**
+ * What an owner has many rows of, children before parents, so that no row takes an unknown number of others along.
+ * @param agents those of the owner
+ */
+export function contentsOf(db: Db, owner: Owner, agents: readonly string[] = []): Record<string, Statement> {
+  const { appId, kind, id } = owner;
+  const owned = (table: string, alias = 't'): Statement | undefined => {
+    if (kind === 'sandbox') return db`${db(`${alias}.sandbox_id`)} = ${id}`;
+    if (table === `knowledge_${kind}s` || table === `${kind}s`) return db`${db(`${alias}.id`)} = ${id}`;
+    const own = ownersOf[table]?.includes(kind) === true ? ownerColumns[kind] : undefined;
+    const byAgent = agents.length > 0 && ownersOf[table]?.includes('agent') === true;
+    const conditions = [
+      ...(own === undefined ? [] : [db`${db(`${alias}.${own}`)} = ${id}`]),
+      ...(byAgent ? [db`${db(`${alias}.agent_id`)} = any(${[...agents]}::uuid[])`] : []),
+      ...(byAgent && table === 'knowledge_sources'
+        ? [
+            db`${db(`${alias}.installation_id`)} in (
+            select n.id from installations n where n.app_id = ${appId} and n.agent_id = any(${[...agents]}::uuid[]))`,
+          ]
+        : []),
+    ];
+    const [first, ...others] = conditions;
+    return first && db`(${others.reduce((all, condition) => db`${all} or ${condition}`, first)})`;
+  };
+  const idsOf = (table: string) => {
+    const own = owned(table, 'p');
+    return own && db`select p.id from ${db(table)} p where p.app_id = ${appId} and ${own}`;
+  };
+  const below = (column: string, table: string) => {
+    const ids = idsOf(table);
+    return ids && db`${db(`t.${column}`)} in (${ids})`;
+  };
+  const lower = (column: string, table: string, parent: string, above: string) => {
+    const ids = idsOf(above);
+    return (
+      ids &&
+      db`${db(`t.${column}`)} in (select m.id from ${db(table)} m
+      where m.app_id = ${appId} and ${db(`m.${parent}`)} in (${ids}))`
+    );
+  };
+  const ofSandbox = kind === 'sandbox' ? owned('') : undefined;
+  const ofSource = below('source_id', 'knowledge_sources');
+  const contents: Record<string, Statement | undefined> = {
+    webhook_deliveries: below('webhook_id', 'webhooks'),
+    automation_runs: ofSandbox ?? below('automation_id', 'automations'),
+    automation_invocations: below('automation_id', 'automations'),
+    events: ofSandbox,
+    model_calls: ofSandbox,
+    openai_responses: owned('openai_responses'),
+    // Deleted sources leave their index to a job of its own.
+    knowledge_documents: ofSandbox ?? ofSource,
+    // After the documents, which may leave versions.
+    knowledge_versions: ofSource,
+    knowledge_sync_items: ofSource,
+    knowledge_syncs: ofSource,
+    knowledge_tombstones: ofSource,
+    inbound_messages: ofSource,
+    knowledge_ingestion_items: lower('ingestion_id', 'knowledge_ingestions', 'source_id', 'knowledge_sources'),
+    knowledge_ingestions: ofSource,
+    knowledge_sources: kind === 'source' ? undefined : owned('knowledge_sources'),
+    crawl_pages: ofSandbox && below('crawl_id', 'crawls'),
+    crawls: ofSandbox,
+    crawled_pages: ofSandbox,
+    extraction_parts: lower('output_id', 'extraction_outputs', 'extraction_id', 'extractions'),
+    extraction_outputs: below('extraction_id', 'extractions'),
+    extractions: owned('extractions'),
+    config_versions: below('config_id', 'configs'),
+    configs: owned('configs'),
+    threads: owned('threads'),
+    kv_entries: owned('kv_entries'),
+    kv_changes: ofSandbox ? below('user_id', 'users') : owned('kv_changes'),
+    uploads: owned('uploads'),
+    file_grants: below('file_id', 'files'),
+    files: owned('files'),
+    external_accounts: ofSandbox,
+    refresh_tokens: ofSandbox ? below('user_id', 'users') : owned('refresh_tokens'),
+    team_memberships: ofSandbox ? below('team_id', 'teams') : owned('team_memberships'),
+    installations: ofSandbox,
+    automations: kind === 'automation' ? undefined : owned('automations'),
+    agents: kind === 'agent' ? undefined : owned('agents'),
+    users: ofSandbox,
+    groups: ofSandbox,
+    knowledge_acls: ofSandbox,
+    teams: ofSandbox,
+    orgs: ofSandbox,
+  };
+  return Object.fromEntries(
+    Object.entries(contents).flatMap(([table, where]) => (where === undefined ? [] : [[table, where]])),
+  );
+}
