@@ -175,9 +175,9 @@ async function main(args: string[]): Promise<number> {
 }
 
 function testArguments(files: string[], options: string[]): string[] {
-  // A test that waits for a timeout, a start, the browser or the database leaves its core to others. A process of tests
-  // and what it starts take about half a core.
-  const concurrency = Math.min(8, availableParallelism() + 2);
+  // A test that waits for a timeout, a start or the database leaves its core to others. With more files at a time, parsers
+  // and expressions, which run in the background, get too little of the processors to keep their deadlines.
+  const concurrency = Math.min(8, availableParallelism() + 1);
   return ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${testTimeoutMs}`, ...options, ...files];
 }
 
