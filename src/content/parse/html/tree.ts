@@ -275,7 +275,7 @@ export function textLength(node: HtmlNode): number {
   return endsInSpace && length > 0 ? length - 1 : length;
 }
 
-/** Calls back with the collapsed texts and their widths in order, and with a space for each line break and after each block. */
+/** Calls back with the collapsed texts in order, each with its width, and with a space for each line break and each block. */
 function eachPiece(node: HtmlNode, take: (piece: string, width: number) => void): void {
   if (node.kind === 'text') take(node.collapsed, node.width);
   else if (node.name === 'br') take(' ', 1);

@@ -9,9 +9,10 @@ import { plainTables } from './tables.ts';
 import { plainTabs } from './tabs.ts';
 
 /**
- * Moves text that stands where HTML allows none, and rewrites what generators of documentation write around code, headings, tabs, tables, notes and formulas as plain elements:
- * what is left has neither line numbers, buttons and permalinks, nor names by which it could be taken for something
- * else than text. Changes the tree. Runs before it is decided which parts of a page are its text.
+ * Moves text that stands where HTML allows none, and rewrites what generators of documentation write around code,
+ * headings, tabs, tables, notes and formulas as plain elements: what is left has neither line numbers, buttons and
+ * permalinks, nor names by which it could be taken for something else than text. Changes the tree. Runs before it is
+ * decided which parts of a page are its text.
  */
 export function plainStructure(root: HtmlElement): void {
   placeMisplaced(root);
