@@ -1,6 +1,6 @@
 /**
- * Deletes what has much: a user with key-value entries, a source with documents, a team with files and an automation with
- * runs. Says how long the request took, and how long each new event stream of the app waited meanwhile at most.
+ * Deletes owners of many rows: a user with key-value entries, a source with documents, a team with files and an
+ * automation with runs. Prints how long each request took, and the longest wait of a new event stream of the app meanwhile.
  *   node bench/deletions.ts [--entries 1000000] [--documents 100000] [--files 100000] [--runs 100000] [--directly]
  * With `--directly`, the row is deleted in SQL, and everything else with it, in one transaction.
  */

@@ -48,7 +48,7 @@ export async function continueDeletion(db: Database, owner: DeletedOwner, signal
   await db`delete from ${db(tables[kind])} where ${of}`;
 }
 
-/** From here on, the owner will be deleted. Nothing of it is searched any more, and nothing starts by itself. */
+/** From here on, the owner will be deleted. It leaves every search, and its schedules stop. */
 async function decide(tx: Db, scope: Scope, owner: DeletedOwner): Promise<boolean> {
   const { appId, kind, id } = owner;
   const isThere = await tx`

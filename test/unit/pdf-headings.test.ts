@@ -71,7 +71,7 @@ test('a title without a number has the level of those with one in the same type'
   assert.deepEqual(await headings([page]), ['# 1 Port', '## 1.1 Arrivals', '## Acknowledgements', '# 2 Sea']);
 });
 
-test('a title in the type of its text is no part of the paragraph that follows at some distance', async () => {
+test('a title in the type of its text is not part of the paragraph that follows at some distance', async () => {
   const text = 'THE DUTIES OF THE PILOT';
   const page: Drawn = [...paragraph(700), { text, x: 72, y: 640 }, ...paragraph(625), { text, x: 72, y: 560 }];
   const { markdown } = await parseDocument({ bytes: handbookPdf([[...page, ...paragraph(545), ...paragraph(480)]]) });
@@ -81,7 +81,7 @@ test('a title in the type of its text is no part of the paragraph that follows a
   );
 });
 
-test('bold words that begin a paragraph and the bold heads of columns are no titles', async () => {
+test('bold words that begin a paragraph and the bold heads of columns are not titles', async () => {
   const bold = 'Uploads of the harbour resume, and those who watch them miss nothing at all, as long as no';
   const columns = (y: number, left: string, right: string, font: 'bold' | 'roman' = 'roman'): Drawn => [
     { text: left, x: 72, y, font },

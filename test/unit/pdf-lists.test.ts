@@ -38,7 +38,7 @@ test('bullets that a browser draws as shapes start items, nested by their indent
   );
 });
 
-test('points of a drawing, and shapes between words or larger than letters, are no bullets', async () => {
+test('points of a drawing, and shapes between words or larger than letters, are not bullets', async () => {
   const markdown = await read(
     ...[square(100, 702), line('A', 108, 700), square(200, 652), line('P2', 208, 650)],
     ...[line('The first', 72, 600), square(116, 602), line('and the second', 124, 600)],

@@ -26,7 +26,7 @@ export class PushTurn<Work> {
 
   /**
    * Whether the job may go on with another ingestion after the current one. The time decides when the current one begins,
-   * so that nothing is read ahead in vain.
+   * so that no work of reading ahead is wasted.
    */
   get mayContinue(): boolean {
     return !this.#isLast && !this.#signal.aborted;

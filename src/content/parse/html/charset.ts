@@ -30,7 +30,7 @@ const sequencesMin = 10;
 
 /**
  * Whether the text is UTF-8 whatever the page declares: programs that save or convert pages leave the old declaration.
- * In other encodings, so many letters are never all valid UTF-8.
+ * Text in another encoding with that many letters outside of ASCII is never valid UTF-8.
  */
 function isSurelyUtf8(bytes: Uint8Array): boolean {
   let sequences = 0;

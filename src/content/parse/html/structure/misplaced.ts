@@ -85,7 +85,7 @@ function inRows(parts: HtmlElement[]): HtmlElement[] {
 
 const headParts = new Set(['title', 'meta', 'link', 'base', 'basefont', 'bgsound']);
 
-/** The first element that is no metadata ends the head. It and the rest start the body. */
+/** The first element that is not metadata ends the head. It and the rest start the body. */
 function emptyHead(head: HtmlElement): void {
   const from = head.children.findIndex((child) => child.kind === 'element' && !headParts.has(child.name));
   const html = head.parent;
