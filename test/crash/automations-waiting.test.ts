@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { startAutomationWorker } from '../support/automation-workers.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import { basicEnvironment } from '../support/command.ts';
 import { type FixtureSite, startSite } from '../support/fixture-site.ts';
-import { endWithThisProcess } from '../support/left-behind.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
-
-const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 
 let server: TestServer;
 let site: FixtureSite;
@@ -32,22 +27,11 @@ after(async () => {
 });
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = endWithThisProcess(
-    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: {
-        ...basicEnvironment(),
-        PORT: '0',
-        QUARRY_DATA_DIR: server.dataDir,
-        QUARRY_PARSE_WORKERS: '1',
-        QUARRY_JOB_WORKERS: '1',
-        QUARRY_FETCH_ALLOW: '127.0.0.0/8',
-        QUARRY_SECRET: server.services.config.secret ?? '',
-      },
-    }),
-  );
+  const worker = await startAutomationWorker(server, {
+    QUARRY_JOB_WORKERS: '1',
+    QUARRY_FETCH_ALLOW: '127.0.0.0/8',
+  });
   workers.push(worker);
-  await once(worker.stdout, 'data');
   return worker;
 }
 

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { readGraph } from '../../src/automations/definitions/graph.ts';
 import { foldJournal } from '../../src/automations/engine/fold.ts';
 import { readEntry } from '../../src/automations/runs/store.ts';
 import { parseId } from '../../src/lib/ids.ts';
+import { startAutomationWorker } from '../support/automation-workers.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import { basicEnvironment } from '../support/command.ts';
-import { endWithThisProcess } from '../support/left-behind.ts';
 import type { TestApp, TestUser } from '../support/provisioner.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -22,7 +19,6 @@ import { startWatch } from '../support/speed.ts';
  */
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 15);
-const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 const workerCount = 2;
 /** Far longer than a job of a killed worker waits for another one. */
 const stalledMs = 300_000;
@@ -82,20 +78,8 @@ const parent = graphOf(
 );
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = endWithThisProcess(
-    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: {
-        ...basicEnvironment(),
-        PORT: '0',
-        QUARRY_DATA_DIR: server.dataDir,
-        QUARRY_PARSE_WORKERS: '1',
-        QUARRY_SECRET: server.services.config.secret ?? '',
-      },
-    }),
-  );
+  const worker = await startAutomationWorker(server);
   workers.push(worker);
-  await once(worker.stdout, 'data');
   return worker;
 }
 

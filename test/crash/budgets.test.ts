@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { parseId } from '../../src/lib/ids.ts';
+import { startAutomationWorker } from '../support/automation-workers.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import { basicEnvironment } from '../support/command.ts';
 import { startLanguageModel } from '../support/language-model.ts';
-import { endWithThisProcess } from '../support/left-behind.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -20,7 +17,6 @@ const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 40);
 /** Fewer than the 50 of each run together. */
 const tokens = 40 * runCount;
-const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 
 const model = await startLanguageModel();
 const settings = { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' };
@@ -33,22 +29,8 @@ after(async () => {
 });
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = endWithThisProcess(
-    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: {
-        ...basicEnvironment(),
-        ...settings,
-        ...{ PORT: '0', QUARRY_PARSE_WORKERS: '1' },
-        ...{ QUARRY_DATA_DIR: server.dataDir, QUARRY_SECRET: server.services.config.secret ?? '' },
-      },
-    }),
-  );
+  const worker = await startAutomationWorker(server, settings);
   workers.push(worker);
-  await Promise.race([
-    once(worker.stdout, 'data'),
-    once(worker, 'exit').then(([code]) => assert.fail(`a worker ended with ${code}`)),
-  ]);
   return worker;
 }
 

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import { after, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { startAutomationWorker } from '../support/automation-workers.ts';
 import { AutomationsClient, graphOf } from '../support/automations.ts';
-import { basicEnvironment } from '../support/command.ts';
 import { startLanguageModel, toolCallEvents } from '../support/language-model.ts';
-import { endWithThisProcess } from '../support/left-behind.ts';
 import { reportProgress } from '../support/rounds.ts';
 import { startTestServer } from '../support/server.ts';
 
@@ -18,7 +15,6 @@ import { startTestServer } from '../support/server.ts';
 const kills = Number(process.env.CRASH_KILLS ?? 2);
 const runCount = Number(process.env.CRASH_RUNS ?? 8);
 const turns = 3;
-const workerFile = fileURLToPath(new URL('../support/automation-worker.ts', import.meta.url));
 
 const model = await startLanguageModel();
 const settings = { QUARRY_LLM_URL: model.url, QUARRY_LLM_MODEL: 'small' };
@@ -31,24 +27,13 @@ after(async () => {
 });
 
 async function startWorker(): Promise<ChildProcess> {
-  const worker = endWithThisProcess(
-    spawn(process.execPath, [workerFile, JSON.stringify(server.services.target)], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: {
-        ...basicEnvironment(),
-        ...settings,
-        // A worker serves no API: its tools reach one of their own.
-        ...{ QUARRY_ROLE: 'worker', QUARRY_WORKER_PORT: '0', QUARRY_PARSE_WORKERS: '1' },
-        ...{ DATABASE_URL: 'postgres://127.0.0.1/replaced', QUARRY_PUBLIC_URL: 'http://127.0.0.1:1' },
-        ...{ QUARRY_DATA_DIR: server.dataDir, QUARRY_SECRET: server.services.config.secret ?? '' },
-      },
-    }),
-  );
+  const worker = await startAutomationWorker(server, {
+    ...settings,
+    // A worker serves no API: its tools reach one of their own.
+    ...{ QUARRY_ROLE: 'worker', QUARRY_WORKER_PORT: '0' },
+    ...{ DATABASE_URL: 'postgres://127.0.0.1/replaced', QUARRY_PUBLIC_URL: 'http://127.0.0.1:1' },
+  });
   workers.push(worker);
-  await Promise.race([
-    once(worker.stdout, 'data'),
-    once(worker, 'exit').then(([code]) => assert.fail(`a worker ended with ${code}`)),
-  ]);
   return worker;
 }
 

@@ -37,7 +37,7 @@ test('a changed source is read for again', () => {
   assert.equal(names(), 'abcabc');
 });
 
-test('a turn goes on with one ingestion once, not when its job has to stop, and its end aborts what is being read', () => {
+test('a turn takes its next ingestion once, does not continue when its job has to stop, and aborts what it reads at its end', () => {
   const stopping = new AbortController();
   const { turn, read, reads } = startTurn(stopping.signal);
   turn.continueWith('next');

@@ -14,8 +14,8 @@ import type { SourceKey } from '../index/store.ts';
 import type { SourceRow } from '../sources/store.ts';
 
 /**
- * Called in the transaction that makes the ingestion active. Returns whether the caller goes on with it, which it may only
- * do with a push, and only if it says so.
+ * Called in the transaction that makes the ingestion active. Returns whether the caller should run it next itself: only if
+ * it passed `mayContinue`, and the ingestion is a push.
  */
 type Launch = (
   tx: Transaction,

@@ -3,7 +3,7 @@ import type { SourceRow } from '../sources/store.ts';
 import { type Reading, startReading } from './read-ahead.ts';
 import type { ItemRow } from './store.ts';
 
-/** How long one job goes on with the pushes of a source before other jobs of the app have their turn. */
+/** How long one job keeps ingesting pushes of a source before other jobs of the app have their turn. */
 const turnMsMax = 2_000;
 
 /**
@@ -25,19 +25,19 @@ export class PushTurn<Work> {
   }
 
   /**
-   * Whether the job may go on with another ingestion after the current one. The time decides when the current one begins,
+   * Whether the job may run another ingestion after the current one. This is decided when the current one begins,
    * so that no work of reading ahead is wasted.
    */
   get mayContinue(): boolean {
     return !this.#isLast && !this.#signal.aborted;
   }
 
-  /** Goes on with this ingestion, which has become active, after the current one. */
+  /** Sets the ingestion that the job runs after the current one. It has become active. */
   continueWith(ingestionId: string | undefined): void {
     this.#next = ingestionId;
   }
 
-  /** The ingestion that begins now, if the job goes on with one. */
+  /** The ingestion that the job runs now, if there is one. */
   takeNext(): string | undefined {
     this.#isLast = performance.now() >= this.#endsAtMs;
     const next = this.#next;

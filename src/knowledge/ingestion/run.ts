@@ -448,7 +448,7 @@ export class IngestionRun {
     this.#turn?.continueWith(next);
   }
 
-  /** Makes the next ingestion of the source active. Returns it if this job goes on with it. */
+  /** Makes the next ingestion of the source active. Returns it if this job runs it next. */
   async #promoteNext(tx: Transaction): Promise<string | undefined> {
     const { appId, sourceId } = this.#ingestion;
     const next = await store.promoteQueued(tx, appId, sourceId);

@@ -125,7 +125,7 @@ function addIngestJob(db: Db, appId: string, ingestionId: string, inMs?: number)
   return addJob(db, taskNames.ingest, { appId, ingestionId }, { key: `ingest/${ingestionId}`, inMs });
 }
 
-/** The same for an ingestion that waited until now. The job of one that the caller goes on with is due if it crashes. */
+/** The same for an ingestion that waited until now. If the caller runs it next itself, its job is due after a crash. */
 export async function launch(
   tx: Transaction,
   appId: string,
