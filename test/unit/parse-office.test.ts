@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { decodeUtf16 } from '../../src/content/parse/format/utf16.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
-import { docxBody, openDocument, pptWithTable } from '../support/documents.ts';
+import { docxBody, editedPpt, openDocument, pptWithTable } from '../support/documents.ts';
 import { relations, zip } from '../support/office-parts.ts';
 import { cell, double, integer, record, wide, xlsb } from '../support/xlsb.ts';
 
@@ -78,6 +78,10 @@ test('a table of an old presentation is a table, merged cells repeated', async (
     ['', [0, 50, 200, 50]],
   ]);
   assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
+});
+
+test('an old presentation that was changed is read as it was saved last, with the notes of its slides', async () => {
+  assert.equal(await markdownOf(editedPpt()), '# Harbour report\n\nShips came\n\n> Notes:\n>\n> Wait for the tide\n');
 });
 
 test('a binary workbook gives every kind of cell, dates, and merged cells', async () => {
