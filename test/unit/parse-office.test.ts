@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { decodeUtf16 } from '../../src/content/parse/format/utf16.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
-import { docxBody, editedPpt, openDocument, pptWithTable } from '../support/documents.ts';
+import { docxBody, editedPpt, fixture, openDocument, pptWithTable } from '../support/documents.ts';
 import { relations, zip } from '../support/office-parts.ts';
 import { cell, double, integer, record, wide, xlsb } from '../support/xlsb.ts';
 
@@ -78,6 +78,13 @@ test('a table of an old presentation is a table, merged cells repeated', async (
     ['', [0, 50, 200, 50]],
   ]);
   assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
+});
+
+test('an old Word document has its notes below the text, and its text boxes after their paragraphs', async () => {
+  assert.equal(
+    await markdownOf(fixture('notes.doc')),
+    'Ships[^1] came[^2] and went.\n\nBeside a box.\n\nIn the box\n\nSecond line\n\nAfter the box[^3].\n\n[^1]: Seen in May.\n\n    And in June.\n\n[^2]: At the end.\n\n[^3]: Last note.\n',
+  );
 });
 
 test('an old presentation that was changed is read as it was saved last, with the notes of its slides', async () => {
