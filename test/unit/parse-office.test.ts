@@ -137,3 +137,19 @@ test('text in UTF-16 that ends within a character, at an odd address, is read up
     for (let length = 0; length < 600; length++)
       assert.equal(decodeUtf16(Buffer.alloc(2 * length + 2, '\0x').subarray(1)), 'x'.repeat(length));
 });
+
+test('a first row of equal cells is part of its table; only a merged one is a title', async () => {
+  const row = (cells: string): string => `<table:table-row>${cells}</table:table-row>`;
+  const one = (content: string, spans = ''): string =>
+    `<table:table-cell${spans}><text:p>${content}</text:p></table:table-cell>`;
+  const title = `${one('Ships', ' table:number-columns-spanned="2"')}<table:covered-table-cell/>`;
+  const rows = [row(title), row(one('0') + one('0')), row(one('1') + one('2')), row(''), row(one('0') + one('0'))];
+  const ods = openDocument(
+    'application/vnd.oasis.opendocument.spreadsheet',
+    `<office:spreadsheet><table:table table:name="S">${rows.join('')}</table:table></office:spreadsheet>`,
+  );
+  assert.equal(
+    await markdownOf(ods),
+    '## S\n\nShips\n\n| 0 | 0 |\n| --- | --- |\n| 1 | 2 |\n\n| 0 | 0 |\n| --- | --- |\n',
+  );
+});
