@@ -369,3 +369,32 @@ test('an article in Chinese among links of a portal is read as an article, as on
   assert.equal(pageType, 'article');
   includes(markdown, lines, ['条新闻']);
 });
+
+/** A page of the years before metadata, between three menus: its signals are those of a list. */
+function amongMenus(main: string): ParsedPage {
+  const menu = (about: string): string =>
+    Array.from(
+      { length: 20 },
+      (_unused, at) =>
+        `<tr><td><a href="/${about}/${at}.html">${about} ${at}: what the town says about its harbour</a></td></tr>`,
+    ).join('');
+  return read(
+    `<html><head><title>Old harbour closed</title></head><body><form><input name="q"></form><form><input name="mail"></form>
+      ${'<img src="/x.gif">'.repeat(12)}<table><tr><td><table>${menu('news')}</table></td><td><h1>Old harbour closed</h1>${main}
+      <table>${menu('sports')}</table></td><td><table>${menu('opinion')}</table></td></tr></table></body></html>`,
+    'about:blank',
+  );
+}
+
+test('text among the menus of a page without address and metadata is read as an article', () => {
+  const text = ['mole', 'quay', 'lamp'].map((about) => `<p>${sentence(about)} ${sentence(`${about} light`)}</p>`);
+  const { markdown } = amongMenus(text.join(''));
+  includes(markdown, ['The mole of', 'The lamp light of'], ['news 3', 'sports 4', 'opinion 5']);
+});
+
+test('a page whose texts are links among such menus stays a list', () => {
+  const entries = ['mole', 'quay', 'lamp'].map((about) => `<p><a href="/${about}">${sentence(about)}</a></p>`);
+  const { markdown, pageType } = amongMenus(entries.join(''));
+  assert.equal(pageType, 'listing');
+  includes(markdown, ['The mole of', 'The lamp of', 'sports 4']);
+});
