@@ -400,7 +400,7 @@ export function readConfig(
   return config as Config;
 }
 
-/** A variable of the environment that is no setting, for files that take a secret from it. */
+/** A variable of the environment that is not a setting, for files that take a secret from it. */
 export function readVariable(name: string, env: Record<string, string | undefined> = process.env): string | undefined {
   return env[name];
 }

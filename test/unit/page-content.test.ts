@@ -212,7 +212,7 @@ test('a product is read with the facts in its metadata, also where the page show
   includes(page.markdown, ['Sea anchor', sentence('sea anchor'), '49.5', '| Weight | 3 kg |'], ['Oak anchor']);
 });
 
-test('small print, labels of cards, notices, dialogs behind buttons and footers of any size are no part of a collection', () => {
+test('small print, labels of cards, notices, dialogs behind buttons and footers of any size are not part of a collection', () => {
   const cards = ['Oak', 'Pine', 'Steel', 'Iron', 'Brass', 'Copper'].map((name, at) => card(name, 10 + at)).join('');
   const { markdown, pageType } = read(
     `<html><head><title>Anchors</title><meta property="og:type" content="product.group"></head><body>${shopChrome}<h1>Anchors</h1>
