@@ -21,7 +21,7 @@ function includes(markdown: string, wanted: string[], unwanted: string[] = []): 
   for (const text of unwanted) assert.ok(!markdown.includes(text), `should not hold "${text}":\n${markdown}`);
 }
 
-test('comments below an article are left out, also where they are longer than the article', () => {
+test('comments below an article are left out, even where they are longer than the article', () => {
   const comments = Array.from(
     { length: 12 },
     (_unused, at) =>
@@ -180,7 +180,7 @@ test('a collection keeps every card with its price, without filters', () => {
   includes(page.markdown, ['# Anchors', 'Alder anchor', '$10.00', 'Pine anchor', '$25.00'], ['Steel', '© Shop']);
 });
 
-test('a product is read with the facts in its metadata, also where the page shows only those', () => {
+test('a product is read with the facts in its metadata, even where the page shows only those', () => {
   const data = {
     '@type': 'Product',
     name: 'Sea anchor',
@@ -212,7 +212,7 @@ test('a product is read with the facts in its metadata, also where the page show
   includes(page.markdown, ['Sea anchor', sentence('sea anchor'), '49.5', '| Weight | 3 kg |'], ['Oak anchor']);
 });
 
-test('small print, labels of cards, notices, dialogs behind buttons and footers of any size are no part of a collection', () => {
+test('small print, labels of cards, notices, dialogs behind buttons and footers of any size are not part of a collection', () => {
   const cards = ['Oak', 'Pine', 'Steel', 'Iron', 'Brass', 'Copper'].map((name, at) => card(name, 10 + at)).join('');
   const { markdown, pageType } = read(
     `<html><head><title>Anchors</title><meta property="og:type" content="product.group"></head><body>${shopChrome}<h1>Anchors</h1>
