@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { decodeUtf16 } from '../../src/content/parse/format/utf16.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
 import { docxBody, openDocument, pptWithTable } from '../support/documents.ts';
@@ -118,4 +119,10 @@ test('a binary workbook with false lengths and places is refused or read as far 
     await markdownOf(xlsb([record(0, integer(0)), record(6, cell(0), wide('kept')), ...repeated])),
     '## Harbour report\n\nkept\n',
   );
+});
+
+test('text in UTF-16 that ends within a character, at an odd address, is read up to there', () => {
+  for (let round = 0; round < 10; round++)
+    for (let length = 0; length < 600; length++)
+      assert.equal(decodeUtf16(Buffer.alloc(2 * length + 2, '\0x').subarray(1)), 'x'.repeat(length));
 });

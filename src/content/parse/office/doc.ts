@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import type { CompoundFile } from './cfb.ts';
@@ -34,7 +35,7 @@ function readBlocks(main: Buffer, table: Buffer): Block[] {
     const length = Math.min(piece.to, bodyCharacters) - piece.from;
     if (length <= 0) break;
     const bytes = main.subarray(piece.offset, piece.offset + length * (piece.wide ? 2 : 1));
-    const characters = piece.wide ? bytes.toString('utf16le') : new TextDecoder('windows-1252').decode(bytes);
+    const characters = piece.wide ? decodeUtf16(bytes) : new TextDecoder('windows-1252').decode(bytes);
     for (let index = 0; index < characters.length; index++) {
       const character = characters.charAt(index);
       position = piece.offset + index * (piece.wide ? 2 : 1);

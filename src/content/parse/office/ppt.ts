@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 import type { CompoundFile } from './cfb.ts';
@@ -126,7 +127,7 @@ function readCell(shape: Atom): TableCell[] {
 }
 
 function atomText(atom: Atom): string {
-  return atom.type === 4000 ? atom.body.toString('utf16le') : atom.body.toString('latin1');
+  return atom.type === 4000 ? decodeUtf16(atom.body) : atom.body.toString('latin1');
 }
 
 /** The offset of each numbered object in the newest edit that contains it. */
