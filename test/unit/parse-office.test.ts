@@ -50,6 +50,29 @@ test('an embedded object that names itself or nothing is left out', async () => 
   assert.equal(await markdownOf(odt), 'Before.\n');
 });
 
+test('a formula in an OpenDocument text is TeX, on a line of its own if its paragraph has nothing else', async () => {
+  const math = (content: string): string =>
+    `<math xmlns="m"><semantics><mrow>${content}</mrow><annotation encoding="StarMath 5.0">x</annotation></semantics></math>`;
+  const frame = (name: string): string => `<draw:frame><draw:object xlink:href="./${name}"/><draw:image/></draw:frame>`;
+  const odt = openDocument(
+    odtType,
+    `<office:text><text:p>With ${frame('Object 1')} inside.</text:p><text:p>${frame('Object 2')}</text:p><text:p>${frame('Object 3')}</text:p></office:text>`,
+    {
+      'Object 1/content.xml': math('<mi>E</mi><mo>=</mo><mi>m</mi><mo>⋅</mo><msup><mi>c</mi><mn>2</mn></msup>'),
+      'Object 2/content.xml': math(
+        '<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover><mfrac><msqrt><mi>x</mi></msqrt><mrow><mo>{</mo><mi>α</mi><mo>}</mo></mrow></mfrac>',
+      ),
+      'Object 3/content.xml': math(
+        '<mtable><mtr><mtd><mi>sin</mi><mo>\u2061</mo><mi>a</mi></mtd><mtd><mover><mi>b</mi><mo>¯</mo></mover></mtd></mtr></mtable>',
+      ),
+    },
+  );
+  assert.equal(
+    await markdownOf(odt),
+    'With $E=m\\cdot c^{2}$ inside.\n\n$$\\sum _{i=1}^{n}\\frac{\\sqrt{x}}{\\{\\alpha \\}}$$\n\n$$\\begin{matrix}\\sin a & \\overline{b}\\end{matrix}$$\n',
+  );
+});
+
 test('covered cells of an OpenDocument text repeat the cell that is merged over them', async () => {
   const one = (text: string, spans = ''): string =>
     `<table:table-cell${spans}><text:p>${text}</text:p></table:table-cell>`;

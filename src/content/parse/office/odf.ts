@@ -5,7 +5,7 @@ import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { formatNumber } from './list-numbers.ts';
-import { OdfCharts } from './odf-chart.ts';
+import { OdfObjects } from './odf-objects.ts';
 import { numberText, SheetBudget, SheetGrid, sheetBlocks } from './sheet.ts';
 
 const repeatMax = 1_000;
@@ -20,8 +20,8 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   const content = child(parseXml(text), 'document-content');
   const stylesText = zip.readText('styles.xml');
   const styles = stylesText === undefined ? undefined : child(parseXml(stylesText), 'document-styles');
-  const charts = new OdfCharts(zip);
-  const converter = new OdfConverter(content, styles, kind === 'ods' ? undefined : charts);
+  const objects = new OdfObjects(zip);
+  const converter = new OdfConverter(content, styles, kind === 'ods' ? undefined : objects);
   const body = child(content, 'body');
   const blocks: Block[] = [];
   let pages: number | undefined;
@@ -30,7 +30,7 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   if (sheets.length > 0) {
     pages = sheets.length;
     for (const sheet of sheets) {
-      const drawn = descendants(sheet, 'object').flatMap((object) => charts.blocks(object));
+      const drawn = descendants(sheet, 'object').flatMap((object) => objects.read(object).blocks);
       const inner = [...sheetBlocks(converter.sheet(sheet)), ...drawn];
       if (inner.length > 0)
         blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.attributes.name ?? '') }, ...inner);
@@ -57,10 +57,10 @@ class OdfConverter {
   readonly #notes: XmlElement[] = [];
   readonly #budget = new SheetBudget();
   /** Absent for workbooks, whose charts follow the cells. */
-  readonly #charts: OdfCharts | undefined;
+  readonly #objects: OdfObjects | undefined;
 
-  constructor(content: XmlElement | undefined, styles: XmlElement | undefined, charts: OdfCharts | undefined) {
-    this.#charts = charts;
+  constructor(content: XmlElement | undefined, styles: XmlElement | undefined, objects: OdfObjects | undefined) {
+    this.#objects = objects;
     for (const source of [
       child(styles, 'styles'),
       child(styles, 'automatic-styles'),
@@ -181,7 +181,9 @@ class OdfConverter {
   #textBlock(element: XmlElement, blocks: Block[], make: (text: string) => Block): void {
     const boxes: Block[] = [];
     const text = this.#inline(element, boxes, this.#formats.get(element.attributes['style-name'] ?? ''));
-    if (text.trim() !== '') blocks.push(make(text.trim()));
+    const formula = descendants(element, 'object').length === 1 ? /^\$([^$]+)\$$/.exec(text.trim())?.[1] : undefined;
+    if (formula !== undefined) blocks.push({ type: 'raw', text: `$$${formula}$$` });
+    else if (text.trim() !== '') blocks.push(make(text.trim()));
     blocks.push(...boxes);
   }
 
@@ -238,9 +240,10 @@ class OdfConverter {
     }
     const table = child(element, 'table');
     if (table) boxes.push({ type: 'table', rows: this.#tableRows(table) });
-    const chart = this.#charts?.blocks(child(element, 'object')) ?? [];
-    boxes.push(...chart);
-    if (chart.length > 0 || !child(element, 'image')) return '';
+    const embedded = this.#objects?.read(child(element, 'object'));
+    if (embedded && embedded.formula !== '') return `$${embedded.formula}$`;
+    boxes.push(...(embedded?.blocks ?? []));
+    if ((embedded?.blocks.length ?? 0) > 0 || !child(element, 'image')) return '';
     const alternative = oneLine(textOf(child(element, 'desc') ?? child(element, 'title')));
     return alternative === '' ? '' : `![${escapeText(alternative).replaceAll(/[[\]]/g, '\\$&')}](image)`;
   }
