@@ -69,7 +69,7 @@ test('a formula in an OpenDocument text is TeX, on a line of its own if its para
   );
   assert.equal(
     await markdownOf(odt),
-    'With $E=m\\cdot c^{2}$ inside.\n\n$$\\sum _{i=1}^{n}\\frac{\\sqrt{x}}{\\{\\alpha \\}}$$\n\n$$\\begin{matrix}\\sin a & \\overline{b}\\end{matrix}$$\n',
+    'With $E=m\\cdot c^{2}$ inside.\n\n$$\\sum_{i=1}^{n}\\frac{\\sqrt{x}}{\\{\\alpha \\}}$$\n\n$$\\begin{matrix}\\sin a & \\overline{b}\\end{matrix}$$\n',
   );
 });
 

@@ -36,12 +36,14 @@ function convert(element: XmlElement): string {
       return `\\sqrt[${part(1)}]{${part(0)}}`;
     case 'msub':
     case 'munder':
-      return element.name === 'munder' && part(1) === '_' ? `\\underline{${part(0)}}` : `${base(part(0))}_{${part(1)}}`;
+      return element.name === 'munder' && part(1) === '_'
+        ? `\\underline{${part(0)}}`
+        : `${base(part(0).trimEnd())}_{${part(1)}}`;
     case 'msup':
-      return `${base(part(0))}^{${part(1)}}`;
+      return `${base(part(0).trimEnd())}^{${part(1)}}`;
     case 'msubsup':
     case 'munderover':
-      return `${base(part(0))}_{${part(1)}}^{${part(2)}}`;
+      return `${base(part(0).trimEnd())}_{${part(1)}}^{${part(2)}}`;
     case 'mover':
       return over(part(0), parts[1]);
     case 'mtable':
@@ -73,7 +75,7 @@ function operator(element: XmlElement): string {
 function over(below: string, above: XmlElement | undefined): string {
   const accent = above?.name === 'mo' ? accents[textOf(above).trim()] : undefined;
   if (accent !== undefined) return `${accent}{${below}}`;
-  return above ? `${base(below)}^{${convert(above)}}` : below;
+  return above ? `${base(below.trimEnd())}^{${convert(above)}}` : below;
 }
 
 const accents: Record<string, string> = {
