@@ -73,6 +73,15 @@ test('a formula in an OpenDocument text is TeX, on a line of its own if its para
   );
 });
 
+test('code of an OpenDocument text keeps its spaces and lines, and neighbouring quotes are one', async () => {
+  const styled = (style: string, content: string): string => `<text:p text:style-name="${style}">${content}</text:p>`;
+  const odt = openDocument(
+    odtType,
+    `<office:text><text:p>Call <text:span text:style-name="Source_20_Text">run_all</text:span>.</text:p>${styled('Preformatted_20_Text', 'if a:<text:line-break/><text:s text:c="4"/>b()')}${styled('Preformatted_20_Text', '<text:tab/>c()')}${styled('Quotations', 'One')}${styled('Quotations', 'Two')}</office:text>`,
+  );
+  assert.equal(await markdownOf(odt), 'Call `run_all`.\n\n```\nif a:\n    b()\n\tc()\n```\n\n> One\n>\n> Two\n');
+});
+
 test('covered cells of an OpenDocument text repeat the cell that is merged over them', async () => {
   const one = (text: string, spans = ''): string =>
     `<table:table-cell${spans}><text:p>${text}</text:p></table:table-cell>`;
