@@ -112,10 +112,10 @@ test('a table of an old presentation is a table, merged cells repeated', async (
   assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
 });
 
-test('an old Word document has its notes below the text, and its text boxes after their paragraphs', async () => {
+test('an old Word document has its notes below the text, its text boxes after their paragraphs, and nothing deleted or hidden', async () => {
   assert.equal(
     await markdownOf(fixture('notes.doc')),
-    'Ships[^1] came[^2] and went.\n\nBeside a box.\n\nIn the box\n\nSecond line\n\nAfter the box[^3].\n\n[^1]: Seen in May.\n\n    And in June.\n\n[^2]: At the end.\n\n[^3]: Last note.\n',
+    'Ships[^1] came[^2] and went.\n\nBeside a box.\n\nIn the box\n\nSecond line\n\nAfter the box[^3].\n\nKept inserted.\n\n[^1]: Seen in May.\n\n    And in June.\n\n[^2]: At the end.\n\n[^3]: Last note.\n',
   );
 });
 
