@@ -18,7 +18,7 @@ type BatcherOptions<Item, Result> = {
   batchesMax: number;
   /** Whether batches may run on the replica. By default, they run on the primary. */
   prefersReplica?: boolean;
-  /** Whether a single item may have failed the batch. If so, each item is run alone. */
+  /** Whether a single item may have failed the batch. If so, each item is run alone, and later ones of its names wait. */
   failsForOne?: (error: unknown) => boolean;
 };
 
@@ -33,7 +33,7 @@ type Group<Item, Result> = {
   waiting: Waiting<Item, Result>[];
   running: number;
   woken: boolean;
-  /** The names of the items in running batches. */
+  /** The names of the items that run, in batches or alone. */
   names: Set<string>;
 };
 
@@ -78,15 +78,31 @@ export class Batcher<Item, Result> {
       // All that wait share a name with a running batch. Its end starts the next one.
       if (batch.length === 0) return;
       group.running += 1;
-      const names = batch.flatMap((entry) => entry.names);
-      for (const name of names) group.names.add(name);
-      void this.#run(batch).finally(() => {
-        group.running -= 1;
-        for (const name of names) group.names.delete(name);
-        if (group.waiting.length > 0) this.#start(name, group);
-        else if (group.running === 0 && !group.woken) this.#groups.delete(name);
-      });
+      for (const entry of batch) for (const taken of entry.names) group.names.add(taken);
+      void this.#runTogether(name, group, batch);
     }
+  }
+
+  async #runTogether(name: string, group: Group<Item, Result>, batch: Waiting<Item, Result>[]): Promise<void> {
+    const again = await this.#run(batch);
+    group.running -= 1;
+    if (again.length === 0) this.#release(group, batch);
+    // The next batch does not wait for these, because one of them may wait for a lock. Later items of their names do.
+    for (const entry of again)
+      void this.#run([entry]).then(() => {
+        this.#release(group, [entry]);
+        this.#startNext(name, group);
+      });
+    this.#startNext(name, group);
+  }
+
+  #release(group: Group<Item, Result>, ended: Waiting<Item, Result>[]): void {
+    for (const { names } of ended) for (const name of names) group.names.delete(name);
+  }
+
+  #startNext(name: string, group: Group<Item, Result>): void {
+    if (group.waiting.length > 0) this.#start(name, group);
+    else if (group.running === 0 && group.names.size === 0 && !group.woken) this.#groups.delete(name);
   }
 
   #take(group: Group<Item, Result>): Waiting<Item, Result>[] {
@@ -109,7 +125,8 @@ export class Batcher<Item, Result> {
     return taken;
   }
 
-  async #run(batch: Waiting<Item, Result>[]): Promise<void> {
+  /** Runs the items in one statement. Returns those that have no result yet and are to be run alone. */
+  async #run(batch: Waiting<Item, Result>[]): Promise<Waiting<Item, Result>[]> {
     try {
       // The batch runs in the context of one request. The other requests must not get what that one may read: the replica
       // must have what was acknowledged before the last of them.
@@ -119,9 +136,9 @@ export class Batcher<Item, Result> {
       const results = await (isTracing() ? runWithin(batch[0]?.span, run) : run());
       for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
     } catch (error) {
-      const alone = batch.length === 1 || !this.#options.failsForOne?.(error);
-      // The next batch does not wait for these: one of them may wait for a lock.
-      for (const entry of batch) alone ? entry.reject(error) : void this.#run([entry]);
+      if (batch.length > 1 && this.#options.failsForOne?.(error)) return batch;
+      for (const { reject } of batch) reject(error);
     }
+    return [];
   }
 }

@@ -126,6 +126,8 @@ let last = { day: '-', ms: 0 };
 /** Parses PostgreSQL's text format of an array: `{a,NULL,"b \"c\"",{…}}`. */
 function parseArray(text: string, parse: Parse | undefined): unknown[] {
   let at = text.indexOf('{') + 1;
+  /** The first backslash that was not passed yet. It is looked for once, however many elements come before it. */
+  let backslash = text.indexOf('\\', at);
   function read(): unknown[] {
     const items: unknown[] = [];
     while (at < text.length) {
@@ -151,11 +153,19 @@ function parseArray(text: string, parse: Parse | undefined): unknown[] {
   }
   function readQuoted(): unknown {
     let item = '';
-    for (at += 1; text[at] !== '"'; at += 1) {
-      if (text[at] === '\\') at += 1;
-      item += text[at];
+    let start = at + 1;
+    let quote = text.indexOf('"', start);
+    while (backslash !== -1 && backslash < quote) {
+      const escaped = backslash + 1;
+      item += text.slice(start, backslash);
+      // The escaped character begins the next piece, so it is neither an end nor another escape.
+      start = escaped;
+      if (quote === escaped) quote = text.indexOf('"', escaped + 1);
+      backslash = text.indexOf('\\', escaped + 1);
     }
-    at += 1;
+    if (quote === -1) throw new Error('An array of PostgreSQL has an element without an end.');
+    item += text.slice(start, quote);
+    at = quote + 1;
     return parse ? parse(item) : item;
   }
   return read();

@@ -123,3 +123,43 @@ test('a failure is that of the whole batch, unless one item may have caused it: 
   assert.equal(await good, 'a!');
   await assert.rejects(bad as Promise<string>, /this one/);
 });
+
+test('an item that is done alone after a failure keeps its name: a later one waits for its end, others do not', async () => {
+  const { batcher, batches, turn } = heldBatcher({ failsForOne: true });
+  const running = () => batches.map(({ items }) => items.join(''));
+  const results = [batcher.add('g', 'a'), batcher.add('g', 'b')];
+  await turn();
+  results.push(batcher.add('g', 'a'), batcher.add('g', 'c'));
+  batches[0]?.fail(new Error('one of them'));
+  await turn();
+  assert.deepEqual(running(), ['ab', 'a', 'b', 'c']);
+  // All others end, so the group has nothing but the first item and the one that waits for it.
+  batches[2]?.end();
+  batches[3]?.end();
+  await turn();
+  assert.deepEqual(running(), ['ab', 'a', 'b', 'c']);
+  batches[1]?.end();
+  await turn();
+  assert.deepEqual(running(), ['ab', 'a', 'b', 'c', 'a']);
+  batches[4]?.end();
+  assert.deepEqual(await Promise.all(results), ['a!', 'b!', 'a!', 'c!']);
+});
+
+test('after a failure, an item that comes while all others have ended still waits for the one of its name', async () => {
+  const { batcher, batches, turn } = heldBatcher({ failsForOne: true });
+  const first = batcher.add('g', 'a');
+  const second = batcher.add('g', 'b');
+  await turn();
+  batches[0]?.fail(new Error('one of them'));
+  await turn();
+  batches[2]?.end();
+  assert.equal(await second, 'b!');
+  const later = batcher.add('g', 'a');
+  await turn();
+  assert.equal(batches.length, 3);
+  batches[1]?.end();
+  assert.equal(await first, 'a!');
+  await turn();
+  batches[3]?.end();
+  assert.equal(await later, 'a!');
+});

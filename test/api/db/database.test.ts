@@ -79,6 +79,22 @@ test('values are returned as they were written', async () => {
   );
 });
 
+test('elements of an array are returned as they were written, whatever they quote and escape', async () => {
+  const unit = fc.constantFrom('"', '\\', '\\"', '{', '}', ',', ' ', 'NULL', 'ü', '😀', 'plain text', '\n');
+  const element = fc.option(fc.string({ unit, maxLength: 12 }));
+  const rows = fc
+    .integer({ min: 1, max: 4 })
+    .chain((length) => fc.array(fc.array(element, { minLength: length, maxLength: length }), { maxLength: 4 }));
+  await fc.assert(
+    fc.asyncProperty(fc.array(element, { maxLength: 40 }), rows, async (texts, tables) => {
+      const [back] = await db`
+        select ${texts}::text[] as texts, ${tables}::text[] as tables, ${texts.map((text) => Buffer.from(text ?? ''))}::bytea[] as bytes`;
+      assert.deepEqual({ ...back }, { texts, tables, bytes: texts.map((text) => Buffer.from(text ?? '')) });
+    }),
+    { numRuns: 300 },
+  );
+});
+
 test('a time is read to the millisecond, whatever its digits and the time zone of its session', async () => {
   const recent = [
     ...['2026-11-30 07:44:12+00', '2026-11-30 07:44:12.5+00', '2026-02-28 23:59:59.999999+00'],
