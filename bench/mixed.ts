@@ -5,7 +5,7 @@
  * each kind, and each minute the memory, the open files and the delay of the event loop of the server.
  *
  *   node bench/mixed.ts [--minutes 10] [--rate 200] [--streams 1000] [--cache 32] The search cache has so many MiB:
- *   it fills early, and what grows after that is no cache.
+ *   it fills early, and what grows after that is not cache.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

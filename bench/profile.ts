@@ -15,7 +15,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const functionsShown = 30;
 /** A process that worked for less only started something. */
 const busyMsMin = 500;
-/** The time in these is no work. */
+/** The time in these is not work. */
 const idle = new Set(['(idle)', '(program)', '(root)']);
 
 /** Makes an empty directory for the profiles of a benchmark, and the environment in which its processes write them. */

@@ -71,7 +71,7 @@ function definitionsOf(name: string, schema: Schema): string[] {
     return [`${name} = ${typeOf(own, name, '', true)}`, ...withinOf(own, name)];
   const members = Object.entries(own.properties);
   if (members.some(([member]) => !/^[a-z_]\w*$/i.test(member)))
-    throw new Error(`${name} has a member that is no name.`);
+    throw new Error(`${name} has a member that is not a name.`);
   const typeIn = ([member, inner]: [string, Schema]) => {
     const type = typeOf(inner, `${name}${pascal(member)}`, '');
     return own.required?.includes(member) ? type : `NotRequired[${type}]`;

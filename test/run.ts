@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -128,8 +129,10 @@ async function main(args: string[]): Promise<number> {
   const place = placeOfFiles();
   const dataDir = mkdtempSync(join(place, temporaryPrefix));
   if (!external) stopPostgresWithThisProcess(dataDir);
-  const temporary = mkdtempSync(join(place, `${temporaryPrefix}files-`));
+  const temporary = join(dataDir, 'files');
+  mkdirSync(temporary);
   // Tests also start processes as other users.
+  chmodSync(dataDir, 0o711);
   chmodSync(temporary, 0o1777);
   let embedded: EmbeddedPostgres | undefined;
   let pooler: Awaited<ReturnType<typeof startPooler>> | undefined;
@@ -170,7 +173,7 @@ async function main(args: string[]): Promise<number> {
   } finally {
     await pooler?.close();
     await embedded?.stop();
-    for (const directory of [dataDir, temporary]) rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

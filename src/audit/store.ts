@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 import { isInUse } from '../db/fences.ts';
 import { readWithTotal } from '../db/pages.ts';
 import type { ActorKind } from '../http/route/audit.ts';
@@ -210,8 +211,8 @@ const deletedAtOnce = 10_000;
 
 /** Deletes older rows. Returns their number. */
 export async function deleteOldEntries(db: Db, before: Date): Promise<number> {
-  const uses = await db`delete from credential_uses where day < (${before}::timestamptz at time zone 'UTC')::date`;
-  let gone = uses.count;
+  const day = db`(${before}::timestamptz at time zone 'UTC')::date`;
+  let gone = await sweepRows(db, { table: 'credential_uses', order: 'day', where: db`t.day < ${day}` });
   for (;;) {
     const entries = await db`
       delete from audit_entries where (app_id, id) in (

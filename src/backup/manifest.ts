@@ -28,7 +28,7 @@ const manifestSchema = Type.Object({
   quarry: Type.String(),
   postgres: Type.String(),
   taken_at: Type.String(),
-  /** Which database of an installation with cells it is; null for a directory that is no cell. */
+  /** Which database of an installation with cells it is; null for a directory that is not a cell. */
   cell: Type.Optional(Type.Object({ installation: Type.String(), name: Type.Union([Type.String(), Type.Null()]) })),
   migrations: Type.Array(Type.Object({ version: Type.Integer(), name: Type.String(), checksum: Type.String() })),
   tables: Type.Array(Rows),

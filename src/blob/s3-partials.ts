@@ -22,7 +22,7 @@ type PartLimits = {
 
 const partialPrefix = 'partial/';
 
-/** Whether an object holds bytes of a partial blob: it is no blob itself. */
+/** Whether an object holds bytes of a partial blob: it is not a blob itself. */
 export function isPartialKey(key: string): boolean {
   return key.startsWith(partialPrefix);
 }

@@ -180,7 +180,7 @@ const settings = {
     // Other systems have no network namespaces.
     process.platform === 'linux' ? 'isolated' : 'shared',
     ['isolated', 'shared'],
-    "`isolated`: documents are read only in processes without a network. `shared`: also where the system isolates none, such as in Docker's default profile.",
+    "`isolated`: documents are read only in processes without a network. `shared`: even where the system isolates none, such as in Docker's default profile.",
   ),
   parseMemoryMb: integer(
     'QUARRY_PARSE_MEMORY_MB',
@@ -400,7 +400,7 @@ export function readConfig(
   return config as Config;
 }
 
-/** A variable of the environment that is no setting, for files that take a secret from it. */
+/** A variable of the environment that is not a setting, for files that take a secret from it. */
 export function readVariable(name: string, env: Record<string, string | undefined> = process.env): string | undefined {
   return env[name];
 }

@@ -11,7 +11,7 @@ function isCidr(text: string): boolean {
   return rest.length === 0 && version !== 0 && /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128);
 }
 
-/** Where to listen. Digits and dots alone that are no address are a mistake, not a name. */
+/** Where to listen. Digits and dots that are not an address are a mistake, not a name. */
 export const host: Form = {
   words: 'an address or a host name, without a port',
   example: '0.0.0.0',

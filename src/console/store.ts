@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { sweepRows, sweepRowsOfNoApp } from '../db/delete-batch.ts';
 
 export async function insertUserSession(
   db: Db,
@@ -28,9 +29,10 @@ export async function deleteDeveloperSession(db: Db, digest: Buffer): Promise<vo
 }
 
 export async function deleteExpiredSessions(db: Db, now: Date): Promise<void> {
-  await db`delete from console_user_sessions where expires_at <= ${now}`;
-  await db`delete from console_developer_sessions where expires_at <= ${now}`;
-  await db`delete from console_sign_in_links where expires_at <= ${now}`;
+  const where = db`t.expires_at <= ${now}`;
+  await sweepRows(db, { table: 'console_user_sessions', order: 'expires_at', where });
+  await sweepRowsOfNoApp(db, { table: 'console_developer_sessions', order: 'expires_at', where });
+  await sweepRowsOfNoApp(db, { table: 'console_sign_in_links', order: 'expires_at', where });
 }
 
 /** Returns false if the developer token is unknown or revoked. Only the newest links of a token are kept. */

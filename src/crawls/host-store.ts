@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { sweepRowsOfNoApp } from '../db/delete-batch.ts';
 import {
   claimShare,
   type HostClaim,
@@ -64,7 +65,5 @@ async function takeTurn(db: Db, host: string, pauseMs: number): Promise<number> 
 }
 
 async function deleteUnusedHosts(db: Db): Promise<void> {
-  await db`
-    delete from crawl_host_shares where host in (
-      select host from crawl_host_shares where used_until < clock_timestamp() for update skip locked)`;
+  await sweepRowsOfNoApp(db, { table: 'crawl_host_shares', where: db`t.used_until < clock_timestamp()` });
 }

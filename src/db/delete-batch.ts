@@ -1,13 +1,14 @@
+import { isInUse } from './fences.ts';
 import type { Statement } from './sql.ts';
 import type { Db } from './types.ts';
 
-type Batch = {
-  appId: string;
+type Rows = {
+  /** No partitioned table: its rows do not have a place of their own. */
   table: string;
   /** Which rows `t` of the table. */
   where: Statement;
-  limit: number;
 };
+type Batch = Rows & { appId: string; limit: number };
 
 /**
  * Deletes up to `limit` rows of an app. They are locked first: of a row that another transaction is changing, the
@@ -25,4 +26,39 @@ export async function deleteBatch(
       delete from ${db(table)} where app_id = ${appId} and ctid = any(array(select place from next)) returning 1)
     select (select count(*) from next) as found, (select count(*) from gone) as deleted`;
   return row;
+}
+
+const sweptRows = 1_000;
+
+type Swept = Rows & {
+  /** An indexed column: the rows with the smallest values are chosen first, without reading the others. */
+  order?: string;
+};
+
+/**
+ * Deletes rows of all apps, in batches of 1,000, each in a transaction of its own: new event streams of all apps and
+ * vacuum wait for long ones. Rows that another transaction is changing, and those of apps that are being moved, are
+ * left to the next sweep. Any number of processes may do so. Returns how many rows were deleted.
+ */
+export function sweepRows(db: Db, { where, ...rows }: Swept): Promise<number> {
+  return sweep(db, { ...rows, where: db`${where} and ${isInUse(db, 't.app_id')}` });
+}
+
+/** The same for a table whose rows belong to no app. */
+export function sweepRowsOfNoApp(db: Db, rows: Swept): Promise<number> {
+  return sweep(db, rows);
+}
+
+async function sweep(db: Db, { table, where, order }: Swept): Promise<number> {
+  const ordered = order === undefined ? db`` : db`order by ${db(`t.${order}`)}`;
+  for (let swept = 0; ; ) {
+    const [{ found, deleted }] = await db<[{ found: number; deleted: number }]>`
+      with next as materialized (
+        select t.ctid as place from ${db(table)} t where ${where} ${ordered} limit ${sweptRows}
+        for update of t skip locked),
+      gone as (delete from ${db(table)} where ctid = any(array(select place from next)) returning 1)
+      select (select count(*) from next) as found, (select count(*) from gone) as deleted`;
+    swept += deleted;
+    if (found < sweptRows) return swept;
+  }
 }

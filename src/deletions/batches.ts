@@ -1,6 +1,6 @@
 import type { Db, Statement } from '../db/database.ts';
 import { deleteBatch } from '../db/delete-batch.ts';
-import { agentsOf, contentsOf, type Owner } from './contents.ts';
+import { agentsOf, contentsOf, losesOrg, type Owner } from './contents.ts';
 
 /** Rows that one statement deletes. Automations and agents take more rows along than others. */
 const batchRows = 500;
@@ -13,7 +13,9 @@ const rowsOfOneTransaction = 2_000;
 
 /** Whether deleting an owner with its contents in one transaction would take long. */
 export async function hasMuch(db: Db, owner: Owner): Promise<boolean> {
-  const counts = Object.entries(contentsOf(db, owner, await agentsOf(db, owner))).map(([table, where]) => {
+  // What loses its org includes what the org has itself.
+  const affected = { ...contentsOf(db, owner, await agentsOf(db, owner)), ...losesOrg(db, owner) };
+  const counts = Object.entries(affected).map(([table, where]) => {
     const size = table === 'automation_runs' ? db`1 + t.sequence` : db`1`;
     return db`
       select coalesce(sum(size), 0) as size from (
@@ -42,6 +44,15 @@ export async function deleteContents(db: Db, owner: Owner, signal?: AbortSignal)
         : (await deleteBatch(db, { appId, table, where, limit })).found === limit;
     while (await deleteNext()) signal?.throwIfAborted();
   }
+  for (const [table, where] of Object.entries(losesOrg(db, owner)))
+    while ((await removeOrg(db, appId, table, where)) > 0) signal?.throwIfAborted();
+}
+
+async function removeOrg(db: Db, appId: string, table: string, where: Statement): Promise<number> {
+  const { count } = await db`
+    update ${db(table)} set org_id = null where app_id = ${appId} and id = any(array(
+      select t.id from ${db(table)} t where t.app_id = ${appId} and ${where} limit ${batchRows} for update of t))`;
+  return count;
 }
 
 async function deleteRuns(db: Db, appId: string, where: Statement): Promise<number> {

@@ -2,7 +2,16 @@ import type { Db, Statement } from '../db/database.ts';
 
 /** What other rows are deleted with. */
 export type Owner = { appId: string; kind: OwnerKind; id: string };
-export type OwnerKind = 'sandbox' | 'user' | 'agent' | 'team' | 'source' | 'installation' | 'automation' | 'webhook';
+export type OwnerKind =
+  | 'sandbox'
+  | 'org'
+  | 'user'
+  | 'agent'
+  | 'team'
+  | 'source'
+  | 'installation'
+  | 'automation'
+  | 'webhook';
 
 /** The columns by which the rows of a table name who owns them, by the kind of owner. */
 const ownerColumns: Partial<Record<OwnerKind, string>> = {
@@ -28,13 +37,39 @@ const ownersOf: Readonly<Record<string, readonly OwnerKind[]>> = {
   uploads: ['user'],
 };
 
+/** The tables of what an org has itself, and whether their rows may belong to an agent. */
+const ofOrgs: Readonly<Record<string, boolean>> = {
+  ...{ agents: false, automations: false, configs: true, extractions: true, files: true, knowledge_sources: true },
+  threads: true,
+};
+/** What names the org of its owner, and stays with that owner when the org is deleted. */
+const withOrg = [...Object.keys(ofOrgs), 'approvals', 'teams', 'users'];
+
+/** SQL: the row belongs to the org itself. Its logo is deleted with the org. */
+function isOfOrg(db: Db, table: string, alias: string, { appId, id }: Owner): Statement {
+  const column = (name: string) => db(`${alias}.${name}`);
+  const noAgent = ofOrgs[table] ? db`and ${column('agent_id')} is null` : db``;
+  const noLogo =
+    table === 'files'
+      ? db`and ${column('id')} is distinct from (select logo_file_id from orgs where app_id = ${appId} and id = ${id})`
+      : db``;
+  return db`(${column('org_id')} = ${id} and ${column('team_id')} is null and ${column('user_id')} is null
+    ${noAgent} ${noLogo})`;
+}
+
 /** The agents of an owner: what belongs to them goes with it. */
-export async function agentsOf(db: Db, { appId, kind, id }: Owner): Promise<string[]> {
+export async function agentsOf(db: Db, owner: Owner): Promise<string[]> {
+  const { appId, kind, id } = owner;
   if (kind === 'agent') return [id];
-  if (kind !== 'user' && kind !== 'team') return [];
-  const rows = await db<{ id: string }[]>`
-    select t.id from agents t where t.app_id = ${appId} and ${db(`t.${ownerColumns[kind]}`)} = ${id}`;
+  if (kind !== 'org' && kind !== 'user' && kind !== 'team') return [];
+  const own = kind === 'org' ? isOfOrg(db, 'agents', 't', owner) : db`${db(`t.${ownerColumns[kind]}`)} = ${id}`;
+  const rows = await db<{ id: string }[]>`select t.id from agents t where t.app_id = ${appId} and ${own}`;
   return rows.map((row) => row.id);
+}
+
+/** What loses its org, and stays: the rows of users, teams and agents whose org is deleted. */
+export function losesOrg(db: Db, { kind, id }: Owner): Record<string, Statement> {
+  return kind === 'org' ? Object.fromEntries(withOrg.map((table) => [table, db`t.org_id = ${id}`])) : {};
 }
 
 /**
@@ -49,6 +84,7 @@ export function contentsOf(db: Db, owner: Owner, agents: readonly string[] = [])
     const own = ownersOf[table]?.includes(kind) === true ? ownerColumns[kind] : undefined;
     const byAgent = agents.length > 0 && ownersOf[table]?.includes('agent') === true;
     const conditions = [
+      ...(kind === 'org' && table in ofOrgs ? [isOfOrg(db, table, alias, owner)] : []),
       ...(own === undefined ? [] : [db`${db(`${alias}.${own}`)} = ${id}`]),
       ...(byAgent ? [db`${db(`${alias}.agent_id`)} = any(${[...agents]}::uuid[])`] : []),
       ...(byAgent && table === 'knowledge_sources'

@@ -7,6 +7,7 @@ import { deleteContents, hasMuch } from './batches.ts';
 import { agentsOf, contentsOf, type Owner } from './contents.ts';
 
 const tables = {
+  org: 'orgs',
   user: 'users',
   agent: 'agents',
   team: 'teams',

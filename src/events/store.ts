@@ -134,7 +134,10 @@ export async function releaseOldEvents(db: Db, before: Date, eventsMax: number, 
     where l.app_id = old.app_id and l.sandbox_id = old.sandbox_id and l.kept_after < old.position`;
   await db`
     update event_logs set kept_after = position - ${eventsMax}::bigint
-    where kept_after < position - ${eventsMax}::bigint`;
+    where (app_id, sandbox_id) in (
+      select l.app_id, l.sandbox_id from event_logs l
+      where l.kept_after < l.position - ${eventsMax}::bigint and ${isInUse(db, 'l.app_id')}
+      limit ${rowsMax} for update skip locked)`;
 }
 
 /**

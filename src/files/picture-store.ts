@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 import type { PictureRequest } from './picture-request.ts';
 import type { FileRow } from './store.ts';
 
@@ -44,5 +45,5 @@ export async function insertPicture(
 
 /** Deletes pictures that were not requested for `daysKept` days. */
 export async function deleteUnusedPictures(db: Db, daysKept: number): Promise<void> {
-  await db`delete from pictures where used_at < now() - make_interval(days => ${daysKept})`;
+  await sweepRows(db, { table: 'pictures', where: db`t.used_at < now() - make_interval(days => ${daysKept})` });
 }

@@ -11,7 +11,7 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
   const appError = toAppError(error, request);
   if (appError.code === 'unavailable' && appError.cause === undefined)
     request.log.warn({ code: appError.code, reason: appError.message }, 'refused');
-  // The operator has not set up this part, which is no fault. Each request for it is refused the same way.
+  // The operator has not set up this part, which is not a fault. Each request for it is refused the same way.
   else if (appError.code === 'not_implemented')
     request.log.info({ code: appError.code, reason: appError.message }, 'refused');
   else if (appError.status >= 500) request.log.error({ err: error }, 'request failed');

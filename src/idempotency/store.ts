@@ -4,7 +4,7 @@
  * and of each caller in it.
  */
 import type { Db } from '../db/database.ts';
-import { isInUse } from '../db/fences.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 import type { Holdings } from '../tenancy/room.ts';
 
 /** Identifies a record, and whose it is. `digest` covers sandbox, caller, method, path and key. */
@@ -80,11 +80,6 @@ export async function findUsage(db: Db, place: Place): Promise<Usage> {
   return { records: { ofSpace: records, ofCaller: ownRecords }, bytes: { ofSpace: bytes, ofCaller: ownBytes } };
 }
 
-/** Deletes up to `limit` expired records. Returns how many it deleted. */
-export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
-  const { count } = await db`
-    delete from idempotency_records where (app_id, digest) in (
-      select r.app_id, r.digest from idempotency_records r where r.expires_at <= ${now} and ${isInUse(db, 'r.app_id')}
-      order by r.expires_at limit ${limit} for update skip locked)`;
-  return count;
+export async function deleteExpired(db: Db, now: Date): Promise<void> {
+  await sweepRows(db, { table: 'idempotency_records', order: 'expires_at', where: db`t.expires_at <= ${now}` });
 }

@@ -5,7 +5,6 @@ import type { Clock } from '../lib/clock.ts';
 import { deleteExpired } from './store.ts';
 
 const job = { task: taskNames.sweepIdempotency, everySeconds: 900 };
-const batchMax = 1_000;
 
 /** Deletes records older than a day. */
 export function createIdempotencySweep(deps: { db: Database; clock: Clock }): Domain<undefined> {
@@ -14,5 +13,5 @@ export function createIdempotencySweep(deps: { db: Database; clock: Clock }): Do
 
 /** Deletes expired records. Safe to run at any time, in any number of processes. */
 export async function sweepIdempotency({ db, clock }: { db: Database; clock: Clock }): Promise<void> {
-  while ((await deleteExpired(db, clock.now(), batchMax)) === batchMax);
+  await deleteExpired(db, clock.now());
 }

@@ -20,9 +20,9 @@ export async function sweepKnowledge({ db, clock }: { db: Database; clock: Clock
   const before = (ms: number) => new Date(clock.now().getTime() - ms);
   await purgeRemoved(db);
   await compactWasteful(db);
-  while ((await deleteInboundMessages(db, before(messageKeptMs), rowsBatch)) === rowsBatch);
+  await deleteInboundMessages(db, before(messageKeptMs));
   while ((await deleteUnusedAcls(db, rowsBatch)) === rowsBatch);
-  while ((await deleteOldTombstones(db, before(tombstoneKeptMs), rowsBatch)) === rowsBatch);
+  await deleteOldTombstones(db, before(tombstoneKeptMs));
 }
 
 async function purgeRemoved(db: Database): Promise<void> {

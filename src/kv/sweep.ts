@@ -9,5 +9,5 @@ const batchMax = 1_000;
 /** Deletes expired entries, and logs that are no longer watched. Any number of processes may run it concurrently. */
 export async function sweepKv(db: Database): Promise<void> {
   while ((await sweepExpired(db, batchMax)) === batchMax);
-  while ((await endWatches(db, batchMax)) === batchMax);
+  await endWatches(db);
 }

@@ -5,7 +5,7 @@
  * Triggers of kv_watches: kv_watches_ended ends the streams of a log that is deleted.
  */
 import type { Db } from '../db/database.ts';
-import { isInUse } from '../db/fences.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 import type { KvOwner } from './store.ts';
 
 export type KvChange = {
@@ -113,11 +113,7 @@ function readChanges(
     order by index, position`;
 }
 
-/** Deletes logs whose time has passed. Returns how many. */
-export async function endWatches(db: Db, rowsMax: number): Promise<number> {
-  const { count } = await db`
-    delete from kv_watches where (app_id, user_id) in (
-      select w.app_id, w.user_id from kv_watches w where w.watched_until <= now() and ${isInUse(db, 'w.app_id')}
-      order by w.watched_until limit ${rowsMax} for update skip locked)`;
-  return count;
+/** Deletes logs whose time has passed. */
+export async function endWatches(db: Db): Promise<void> {
+  await sweepRows(db, { table: 'kv_watches', order: 'watched_until', where: db`t.watched_until <= now()` });
 }

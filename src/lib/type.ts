@@ -62,7 +62,7 @@ function copy(schema: object): object {
   return Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema));
 }
 
-/** Adds a member that is no part of the JSON. */
+/** Adds a member that is not part of the JSON. */
 function addHidden(schema: object, name: string, value: unknown): object {
   return Object.defineProperty(schema, name, { value, configurable: true, writable: true });
 }

@@ -152,7 +152,7 @@ export function readOperatorModels(settings: OperatorModelSettings): OperatorMod
     });
   const chosen = file.default ?? (models.has(defaultModelName) ? defaultModelName : undefined);
   if (judge !== undefined && !models.has(judge) && !aliases.has(judge))
-    throw new ConfigError([`QUARRY_ANSWERS_JUDGE names ${judge}, which is no model or alias of the operator`]);
+    throw new ConfigError([`QUARRY_ANSWERS_JUDGE names ${judge}, which is not a model or alias of the operator`]);
   return { models, aliases, default: chosen, judge };
 }
 

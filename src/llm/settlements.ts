@@ -31,7 +31,7 @@ export type Settlements = {
 };
 
 /**
- * Replaces reservations by what was used, also if the database does not respond at that moment: the work is then repeated
+ * Replaces reservations by what was used, even if the database does not respond at that moment: the work is then repeated
  * in the background, and the call does not fail (docs/decisions/0811).
  */
 export function createSettlements({ db, log }: { db: Database; log: Logger }): Settlements {

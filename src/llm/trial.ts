@@ -90,7 +90,7 @@ function describe(error: unknown): Required<Pick<Trial, 'problem' | 'message'>> 
     return { problem, message: error.message };
   }
   if (!(error instanceof ModelFailure)) return undefined;
-  // A budget's refusal is no failure of the model.
+  // A budget's refusal is not a failure of the model.
   if (error.cause instanceof AppError) throw error.cause;
   const isUnreachable = error.status === undefined && error.mayPass;
   return { problem: isUnreachable ? 'unreachable' : problemOf(error.status), message: error.message };

@@ -80,7 +80,7 @@ export function createNamedModels(deps: CompleteDeps & { slots: ModelSlots; rera
   };
 }
 
-/** Requests for vectors, with a record. Throws EmbeddingError also if a budget refuses. */
+/** Requests for vectors, with a record. Throws EmbeddingError, including when a budget refuses. */
 async function embed(
   deps: Accounting,
   chosen: Chosen,
@@ -115,7 +115,7 @@ async function embed(
   }
 }
 
-/** Scores passages, with a record. Throws ModelFailure also if a budget refuses. */
+/** Scores passages, with a record. Throws ModelFailure, including when a budget refuses. */
 async function rerank(
   deps: Accounting,
   chosen: Chosen,

@@ -1,4 +1,5 @@
 import type { Db } from '../db/database.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 import { isInUse } from '../db/fences.ts';
 import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -79,19 +80,18 @@ export async function findCall(db: Db, scope: Scope, id: string): Promise<CallRo
   return db<CallRow[]>`select c.* from model_calls c where ${inScope(db, scope, 'c')} and c.id = ${id}`.first();
 }
 
-/** Marks calls whose process was killed. What they reserved counts as used. */
-export async function abandonCalls(db: Db, before: Date): Promise<void> {
-  await db`
+/** Marks calls whose process was killed, the oldest first. What they reserved counts as used. Returns how many. */
+export async function abandonCalls(db: Db, before: Date, count: number): Promise<number> {
+  const { count: abandoned } = await db`
     update model_calls set status = 'abandoned', prompt_tokens = reserved_tokens, completion_tokens = 0,
       estimated = true, cost = reserved_cost
-    where status = 'running' and created_at < ${before}`;
+    where status = 'running' and (app_id, id) in (
+      select c.app_id, c.id from model_calls c
+      where c.status = 'running' and c.created_at < ${before} and ${isInUse(db, 'c.app_id')}
+      order by c.created_at limit ${count} for update skip locked)`;
+  return abandoned;
 }
 
-/** Deletes the oldest records. Returns how many. */
-export async function deleteOldCalls(db: Db, before: Date, count: number): Promise<number> {
-  const { count: deleted } = await db`
-    delete from model_calls where (app_id, id) in (
-      select c.app_id, c.id from model_calls c where c.created_at < ${before} and ${isInUse(db, 'c.app_id')}
-      order by c.created_at limit ${count} for update skip locked)`;
-  return deleted;
+export async function deleteOldCalls(db: Db, before: Date): Promise<void> {
+  await sweepRows(db, { table: 'model_calls', order: 'created_at', where: db`t.created_at < ${before}` });
 }

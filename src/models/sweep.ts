@@ -16,7 +16,7 @@ export type SweepDeps = { db: Database; clock: Clock; daysKept: number };
 
 export async function sweepModels({ db, clock, daysKept }: SweepDeps): Promise<void> {
   const now = clock.now().getTime();
-  await abandonCalls(db, new Date(now - callMsMax));
+  while ((await abandonCalls(db, new Date(now - callMsMax), batchMax)) === batchMax);
   while ((await deleteOldUses(db, clock.now(), batchMax)) === batchMax);
-  while ((await deleteOldCalls(db, new Date(now - daysKept * dayMs), batchMax)) === batchMax);
+  await deleteOldCalls(db, new Date(now - daysKept * dayMs));
 }

@@ -66,7 +66,7 @@ export function observeBlobs(metrics: Metrics, blobs: BlobStore): BlobStore {
   };
 }
 
-/** A body that is too large or not the one that was announced is no failure of the store. */
+/** A body that is too large or not the one that was announced is not a failure of the store. */
 function outcomeOf(error: unknown): string {
   if (error instanceof BlobMissing) return 'missing';
   return error instanceof BlobTooLarge || error instanceof BlobChecksumMismatch ? 'refused' : 'failed';

@@ -2,6 +2,7 @@
  * Triggers of assistant_grants: assistant_grants_changed notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../tenancy/caller.ts';
 import { keyIsValid } from '../tenancy/credential-store.ts';
@@ -58,8 +59,9 @@ export async function renewGrant(
 }
 
 /** SQL: the assistant `g` is connected or waits for its tokens: its time is not over, nor its key, which its tokens name. */
-function isOpen(db: Db, now: Date) {
-  return db`g.expires_at > ${now} and ${keyIsValid(db, 'g.app_id', 'g.key_id', now)}`;
+function isOpen(db: Db, now: Date, grant = 'g') {
+  return db`${db(`${grant}.expires_at`)} > ${now}
+    and ${keyIsValid(db, `${grant}.app_id`, `${grant}.key_id`, now)}`;
 }
 
 /** SQL: the assistant is connected, and the caller sees it: users their own. */
@@ -109,8 +111,9 @@ export async function deleteGrant(db: Db, appId: string, id: string): Promise<vo
 
 /** Deletes expired grants of all apps, those of keys that have ended, and those of sessions that have ended. */
 export async function deleteEndedGrants(db: Db, now: Date): Promise<void> {
-  await db`delete from assistant_grants g where not (${isOpen(db, now)}) or not exists (
-    select from users u where u.app_id = g.app_id and u.id = g.user_id and u.session_epoch = g.session_epoch)`;
+  const isOfSession = db`exists (
+    select from users u where u.app_id = t.app_id and u.id = t.user_id and u.session_epoch = t.session_epoch)`;
+  await sweepRows(db, { table: 'assistant_grants', where: db`not (${isOpen(db, now, 't')} and ${isOfSession})` });
 }
 
 /**

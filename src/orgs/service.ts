@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import type { Database, Db } from '../db/database.ts';
 import { refuseDuplicate } from '../db/unique.ts';
+import { deleteOwner } from '../deletions/service.ts';
 import type { FileService, PictureInput } from '../files/service.ts';
 import type { PageRequest } from '../http/route/pages.ts';
 import { found } from '../lib/errors.ts';
@@ -64,7 +65,7 @@ export function createOrgService({ db, files }: { db: Database; files: FileServi
 
     async remove(caller: Caller, id: string): Promise<void> {
       const org = await get(caller, id);
-      await store.deleteOrg(db, caller, org.id);
+      await deleteOwner(db, caller, 'org', org.id);
     },
   };
 }

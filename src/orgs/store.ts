@@ -66,8 +66,3 @@ export async function updateOrg(
 export async function setLogo(db: Db, scope: Scope, id: string, fileId: string | null): Promise<void> {
   await db`update orgs set logo_file_id = ${fileId}, updated_at = now() where app_id = ${scope.appId} and id = ${id}`;
 }
-
-export async function deleteOrg(db: Db, scope: Scope, id: string): Promise<boolean> {
-  return db`
-    delete from orgs where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and id = ${id}`.any();
-}

@@ -1,4 +1,5 @@
 import type { Database, Db } from '../db/database.ts';
+import { sweepRows, sweepRowsOfNoApp } from '../db/delete-batch.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { hasEmail } from '../tenancy/email.ts';
 
@@ -56,7 +57,7 @@ export async function releaseAttempt(db: Db, id: string, windows: readonly Attem
 }
 
 export async function deleteOldFailures(db: Db, before: Date): Promise<void> {
-  await db`delete from sign_in_failures where at < ${before}`;
+  await sweepRowsOfNoApp(db, { table: 'sign_in_failures', order: 'at', where: db`t.at < ${before}` });
 }
 
 export async function isKnownAddress(db: Db, mailbox: Scope & { email: string }, address: string): Promise<boolean> {
@@ -78,5 +79,5 @@ export async function recordAddress(db: Db, appId: string, userId: string, addre
 }
 
 export async function deleteOldAddresses(db: Db, before: Date): Promise<void> {
-  await db`delete from sign_in_addresses where last_at < ${before}`;
+  await sweepRows(db, { table: 'sign_in_addresses', order: 'last_at', where: db`t.last_at < ${before}` });
 }

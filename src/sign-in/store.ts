@@ -5,6 +5,7 @@
  * notifies every process of changed rights.
  */
 import type { Db } from '../db/database.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 
 type RefreshTokenRow = {
   familyId: string;
@@ -112,5 +113,5 @@ export async function revokePersonalToken(db: Db, appId: string, userId: string,
 
 /** Deletes expired refresh tokens. Expired personal tokens stay, so that lists show them. */
 export async function deleteExpiredRefreshTokens(db: Db, now: Date): Promise<void> {
-  await db`delete from refresh_tokens where expires_at < ${now}`;
+  await sweepRows(db, { table: 'refresh_tokens', order: 'expires_at', where: db`t.expires_at < ${now}` });
 }

@@ -265,7 +265,7 @@ function connectionsNeeded({ databasePoolSize }: Config, { http, worker }: Plan)
   return Math.max(databaseConnectionsMin, needed + connectionsOfOthers);
 }
 
-/** All processes listen on the same ports, also after a restart. */
+/** All processes listen on the same ports, even after a restart. */
 async function choosePorts(config: Config): Promise<Config> {
   const choose = async (port: number) => port || (await findFreePort(config.host));
   const [port, workerPort] = [await choose(config.port), await choose(config.workerPort)];

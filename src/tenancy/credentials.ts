@@ -89,7 +89,7 @@ export class Credentials {
   async getPublishable(key: string): Promise<PublishableCaller> {
     const headers = { apiKey: key, authorization: undefined, app: undefined, sandbox: undefined };
     const { identity } = await this.identify(headers).catch((error: unknown) => {
-      // Only that it is no key makes it unknown, not that the database does not respond.
+      // Only that it is not a key makes it unknown, not that the database does not respond.
       if (!(error instanceof AppError) || error.status !== 401) throw error;
       return { identity: undefined };
     });

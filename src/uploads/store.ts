@@ -4,7 +4,7 @@
  */
 import type { PartialState } from '../blob/blob-store.ts';
 import type { Db } from '../db/database.ts';
-import { isInUse } from '../db/fences.ts';
+import { sweepRows } from '../db/delete-batch.ts';
 import { hasEnded } from '../db/holder-lock.ts';
 import { readWithTotal } from '../db/pages.ts';
 import type { PageRequest } from '../http/route/pages.ts';
@@ -112,13 +112,8 @@ export async function deleteUpload(db: Db, { appId, id }: Key): Promise<boolean>
   return db`delete from uploads where app_id = ${appId} and id = ${id}`.any();
 }
 
-/** Deletes up to `limit` expired uploads. Returns how many it deleted. */
-export async function deleteExpired(db: Db, now: Date, limit: number): Promise<number> {
-  const { count } = await db`
-    delete from uploads where (app_id, id) in (
-      select u.app_id, u.id from uploads u where u.expires_at <= ${now} and ${isInUse(db, 'u.app_id')}
-      order by u.expires_at limit ${limit} for update skip locked)`;
-  return count;
+export async function deleteExpired(db: Db, now: Date): Promise<void> {
+  await sweepRows(db, { table: 'uploads', order: 'expires_at', where: db`t.expires_at <= ${now}` });
 }
 
 /** Half of an advisory lock key; the other half is the hash of a holder's name. */

@@ -5,9 +5,7 @@ import { deleteExpired } from './store.ts';
 
 export const uploadSweepJob = { task: taskNames.sweepUploads, everySeconds: 600 };
 
-const batchMax = 500;
-
 /** Deletes expired uploads. The sweep of blobs deletes their bytes. Safe in any number of processes. */
 export async function sweepUploads({ db, clock }: { db: Db; clock: Clock }): Promise<void> {
-  while ((await deleteExpired(db, clock.now(), batchMax)) === batchMax);
+  await deleteExpired(db, clock.now());
 }

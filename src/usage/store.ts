@@ -1,4 +1,5 @@
 import { type Db, production, type Transaction } from '../db/database.ts';
+import { sweepRows, sweepRowsOfNoApp } from '../db/delete-batch.ts';
 import type { Scope } from '../tenancy/caller.ts';
 import { type Measure, measures } from '../tenancy/quotas.ts';
 
@@ -84,11 +85,8 @@ export async function correctDrift(tx: Transaction, drift: Drift[]): Promise<voi
 
 /** Deletes counts of past days, and rate-limit budgets that have long been full. Returns the number of deleted rows. */
 export async function deleteOldCounts(db: Db, daysKept: number): Promise<number> {
-  const days = await db`
-    delete from app_usage where measure in ('pages', 'tokens') and period < current_date - ${daysKept}::integer`;
-  const budgets = await db`
-    delete from rate_budgets where (credential_id, route_group) in (
-      select credential_id, route_group from rate_budgets where filled_at < now() - interval '10 minutes'
-      limit 100000 for update skip locked)`;
-  return days.count + budgets.count;
+  const isPast = db`t.measure in ('pages', 'tokens') and t.period < current_date - ${daysKept}::integer`;
+  const days = await sweepRows(db, { table: 'app_usage', where: isPast });
+  const isFull = db`t.filled_at < now() - interval '10 minutes'`;
+  return days + (await sweepRowsOfNoApp(db, { table: 'rate_budgets', where: isFull }));
 }

@@ -405,7 +405,7 @@ test('an unreachable server is reported in one line, with what to do', async () 
   assert.match(ran.stderr, /^No server responds at http:\/\/127\.0\.0\.1:9 \(ECONNREFUSED\)\. .*npm start.*\n$/);
 });
 
-test('a reader that closes the pipe is no error', async () => {
+test('a reader that closes the pipe is not an error', async () => {
   const file = write('long.txt', 'many words and more of them\n'.repeat(60_000));
   const { child, ended } = startQuarry(['extract', file], { env });
   child.stdout.once('data', () => child.stdout.destroy());

@@ -4,7 +4,8 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { killEmbeddedPostgres } from '../../src/db/embedded.ts';
+import { openDatabase } from '../../src/db/database.ts';
+import { findEmbeddedPostgres, killEmbeddedPostgres } from '../../src/db/embedded.ts';
 import { graphOf, type Run } from '../support/automations.ts';
 import { runQuarry } from '../support/command.ts';
 import { type TestExtraction, waitForExtraction } from '../support/extractions.ts';
@@ -12,6 +13,7 @@ import { type FileBody, pixel } from '../support/files.ts';
 import { htmlPage, startSite } from '../support/fixture-site.ts';
 import { sendRequest } from '../support/request.ts';
 import { startServe } from '../support/serve.ts';
+import { until } from '../support/until.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'quarry-crash-backup-'));
 chmodSync(root, 0o755);
@@ -65,7 +67,8 @@ async function write(baseUrl: string, key: string, user: string, name: string, a
 }
 
 test('a backup taken under load restores to a working server with everything that was acknowledged before', async () => {
-  const [dataDir, restoredDir, backup] = [join(root, 'a'), join(root, 'b'), join(root, 'backup')];
+  const [dataDir, restoredDir] = [join(root, 'a'), join(root, 'b')];
+  const [backup, second] = [join(root, 'backup'), join(root, 'second')];
   const serve = await startServe({ ...lean, QUARRY_DATA_DIR: dataDir });
   const { secret_key: key } = JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as {
     secret_key: string;
@@ -162,17 +165,11 @@ test('a backup taken under load restores to a working server with everything tha
       const checked = await runQuarry(['fsck'], { env });
       assert.equal(checked.code, 0, checked.stdout);
       assert.match(checked.stdout, / 0 problems/);
+      await killBackup(second, env);
     } finally {
       assert.equal(await again.stop(), 0);
     }
-
-    // Killed while blobs are copied or before: what it leaves behind is not a valid backup.
-    const killed = new AbortController();
-    const second = join(root, 'second');
-    const dying = runQuarry(['backup', second], { env, signal: killed.signal });
-    await appears(`${second}.unfinished`);
-    killed.abort();
-    await dying;
+    // What the killed backup left behind is not a valid one.
     assert.ok(!existsSync(second));
     const refused = await runQuarry(['backup', 'verify', `${second}.unfinished`]);
     assert.match(refused.stderr, /not a complete backup|ENOENT/);
@@ -183,6 +180,23 @@ test('a backup taken under load restores to a working server with everything tha
   }
 });
 
-async function appears(path: string): Promise<void> {
-  while (!existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 2));
+/** Kills a backup beside a running server while it waits for the rows of a table. */
+async function killBackup(directory: string, env: typeof lean & { QUARRY_DATA_DIR: string }): Promise<void> {
+  const target = findEmbeddedPostgres(env.QUARRY_DATA_DIR);
+  assert.ok(target !== undefined);
+  const db = openDatabase(target, { poolSize: 2, applicationName: 'quarry-test' });
+  const locked = await db.reserve();
+  await locked.runScript('begin; lock table kv_entries in access exclusive mode');
+  const killed = new AbortController();
+  const dying = runQuarry(['backup', directory], { env, signal: killed.signal });
+  await until(async () => {
+    const waiting = await db`
+      select 1 from pg_locks where relation = 'kv_entries'::regclass and not granted
+        and database = (select oid from pg_database where datname = current_database())`;
+    return waiting.length > 0 && existsSync(`${directory}.unfinished`);
+  });
+  killed.abort();
+  await dying;
+  locked.release();
+  await db.end({ timeout: 5 });
 }

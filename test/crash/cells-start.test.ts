@@ -41,7 +41,7 @@ function envOf(cells: object[], others: Record<string, string> = {}) {
 const readCredentials = () =>
   JSON.parse(readFileSync(join(directory, 'data', 'credentials.json'), 'utf8')) as Record<string, string>;
 
-test('the first start with a directory that is no cell creates the first app in a cell, with working keys', async () => {
+test('the first start with a directory that is not a cell creates the first app in a cell, with working keys', async () => {
   const server = await startServe(envOf(alone));
   try {
     const { app = '', secret_key: key = '', developer_token: token = '' } = readCredentials();

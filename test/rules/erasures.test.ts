@@ -20,7 +20,7 @@ const treated = (treatment: string) => Object.keys(tables).filter((name) => tabl
 
 test('no table that names a person is said to hold nothing of one', () => {
   const wrong = schema.filter((table) => namesPerson(table) && tables[table.name]?.erasure === 'others');
-  // Owners of the installation, who are no users of an app.
+  // Owners of the installation, who are not users of an app.
   assert.deepEqual(
     wrong.map(({ name }) => name),
     ['developers'],

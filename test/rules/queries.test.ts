@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { namesOf, readSources, type Source } from '../support/source.ts';
+import { largeTables } from '../../src/db/partition.ts';
+import { namesOf, readProjectFile, readSources, type Source } from '../support/source.ts';
 
 const sources = readSources('src');
 
@@ -33,7 +34,7 @@ const ofSeveralApps: Readonly<Record<string, readonly string[]>> = {
   'src/knowledge/permissions/store.ts': ['delete from knowledge_acls where (app_id, id) in'],
   'src/knowledge/versions/store.ts': ['select s.app_id, s.id as source_id from knowledge_sources s'],
   'src/monitoring/store.ts': ["(select 'document', 'unembedded'"],
-  'src/oauth/store.ts': ['delete from assistant_grants g where not ('],
+  'src/oauth/store.ts': ['exists (\n    select from users u where u.app_id = t.app_id'],
   'src/tenancy/credential-store.ts': ['where (g.expires_at is null or g.expires_at > '],
   'src/webhooks/delivery-store.ts': ['select w.app_id, w.id as webhook_id'],
 };
@@ -76,12 +77,22 @@ const unlocked: Readonly<Record<string, readonly [part: string, reason: string]>
 };
 /** Takes the newest place of the oldest events, and changes their logs. */
 const ofLogs = 'update event_logs l set kept_after = old.position';
-/** Statements without a condition on moves: of no app, of one that is frozen, and a walk that remembers its place. */
+/**
+ * Statements without a condition on moves: of one app that is frozen, a walk that remembers its place, and one whose
+ * condition is a value.
+ */
 const ofNoMove: Readonly<Record<string, string>> = {
   'src/cells/move/tables.ts': 'and ctid = any',
   'src/ledger/store.ts': 'with page as materialized',
-  'src/usage/store.ts': 'delete from rate_budgets',
+  'src/db/delete-batch.ts': 'for update of t skip locked',
 };
+
+/** Deletes or changes what is older than something, of whatever app, in one transaction. */
+const isWithoutLimit = (statement: string) =>
+  /\b(?:delete from|update)\b/.test(statement) &&
+  !/\b(?:limit|on conflict)\b/.test(statement) &&
+  !/(?<![<>])= (?:any ?\()?\$\{/.test(statement) &&
+  /\b(?:at|day|period|until|\w+_(?:at|until|after))\s*<=?\s/.test(statement);
 
 const findStatements = (isWrong: (statement: string, source: Source) => boolean) =>
   namesOf(sources.filter((source) => listStatements(source).some((statement) => isWrong(statement, source))));
@@ -128,6 +139,24 @@ test('work for all apps passes over those that are being moved: their rows would
   );
 });
 
+test('a sweep has a limit: a large transaction delays new event streams of every app', () => {
+  assert.deepEqual(findStatements(isWithoutLimit), [], 'Use sweepRows of db/delete-batch.ts.');
+});
+
+test('a sweep of rows of no app is one of a table without apps, and none is of a partitioned table', () => {
+  const calls = sources.flatMap(({ text }) => [...text.matchAll(/\b(sweepRows\w*)\(\w+, \{\s*table: '(\w+)'/g)]);
+  assert.ok(calls.length >= 15, `${calls.length} calls`);
+  const schema = readProjectFile('migrations/schema.txt').split('\n\n');
+  const hasApp = (table: string) => {
+    const found = schema.find((one) => new RegExp(`^(?:unlogged )?table ${table}\\b`).test(one));
+    return found?.includes('\n  app_id uuid');
+  };
+  for (const [, name, table = ''] of calls) {
+    assert.equal(name === 'sweepRows', hasApp(table), `${name} of ${table}`);
+    assert.ok(!largeTables.includes(table), table);
+  }
+});
+
 test('every statement that is listed as one of several apps has such a sub-select', () => {
   for (const [name, parts] of Object.entries(ofSeveralApps))
     for (const part of parts) {
@@ -156,5 +185,7 @@ test('the rules find what is wrong, and nothing else', () => {
   assert.ok(choosesRows(chosen('')) && !locksRows(chosen('')) && locksRows(chosen('for update skip locked')));
   assert.ok(choosesRows('with n as (select 1 from a limit 1) delete from a using n'));
   assert.ok(!choosesRows('delete from a where b = 1') && !choosesRows('select 1 from a limit 1'));
+  assert.ok(isWithoutLimit('delete from a where expires_at <= $'.concat('{now}')) && !isWithoutLimit(chosen('')));
+  assert.ok(!isWithoutLimit('delete from a where id = $'.concat('{id} and expires_at <= now()')));
   assert.ok(isOfAllApps(chosen('')) && !isOfAllApps(`${chosen('')} and app_id = ${appId}`));
 });

@@ -55,6 +55,15 @@ test('nothing calls the parsers but their processes', () => {
   assert.ok(!callsParsers({ name: 'src/a.ts', text: text('pool/pool.ts') }));
 });
 
+/** Node writes beyond its memory when it decodes an odd number of bytes of UTF-16 at an odd address. */
+const decodesUtf16 = ({ text }: Source) => /\.toString\([^)]*'(?:utf-?16le|ucs-?2)'/i.test(text);
+
+test('only one function decodes UTF-16 from buffers, in whole characters', () => {
+  assert.deepEqual(namesOf(sources.filter(decodesUtf16)), ['src/content/parse/format/utf16.ts'], 'Call decodeUtf16.');
+
+  assert.ok(decodesUtf16({ name: 'src/a.ts', text: "bytes.toString(isWide ? 'utf16le' : 'latin1', 0, 3)" }));
+});
+
 /** What may start processes in the foreground, each with the reason. */
 const inForeground: Record<string, string> = {
   'src/content/git/repository.ts': 'git has a deadline of the wall clock, and mostly waits for the network',

@@ -241,6 +241,41 @@ export function pptWithTable(cells: [text: string, place: number[]][]): Uint8Arr
   });
 }
 
+/** An old presentation that was saved, changed and saved again: its slide has another title, and notes. */
+export function editedPpt(): Uint8Array {
+  const container = 15;
+  const words = (kind: number, content: string): Buffer =>
+    Buffer.concat([atom(3999, numbers(kind)), atom(4000, Buffer.from(content, 'utf16le'))]);
+  const document = (title: string): Buffer => {
+    const slides = Buffer.concat([atom(1011, numbers(2, 0, 0, 256, 0)), words(0, title)]);
+    const list = atom(4080, slides, container);
+    return atom(1000, Buffer.concat([list, atom(4080, atom(1011, numbers(3, 0, 0, 0, 0)), 0x2f)]), container);
+  };
+  const slide = atom(1006, atom(0xf00d, words(4, 'Ships came'), container), container);
+  const page = Buffer.concat([words(2, 'Wait for the tide'), words(4, 'Page 1')]);
+  const notes = atom(1008, Buffer.concat([atom(1009, numbers(256, 0)), atom(0xf00d, page, container)]), container);
+  const stream: Buffer[] = [];
+  const end = (): number => stream.reduce((sum, one) => sum + one.byteLength, 0);
+  const save = (objects: Buffer[], previous: number): number => {
+    const places = objects.map((object) => {
+      const at = end();
+      stream.push(object);
+      return at;
+    });
+    const directory = end();
+    stream.push(atom(6002, numbers((objects.length << 20) | 1, ...places)));
+    const edit = end();
+    stream.push(atom(4085, numbers(0, 0, previous, directory, 1, 4, 0)));
+    return edit;
+  };
+  const first = save([document('Old report'), slide, notes], 0);
+  const second = save([document('Harbour report')], first);
+  return compoundFile({
+    'PowerPoint Document': Buffer.concat(stream),
+    'Current User': Buffer.concat([Buffer.alloc(8), numbers(20, 0, second)]),
+  });
+}
+
 /** An old presentation of two slides, up to its list of slide texts. */
 function ppt(): Uint8Array {
   const slide = (title: string, points: string): Buffer =>

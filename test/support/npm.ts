@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { delimiter, dirname } from 'node:path';
 import { promisify } from 'node:util';
 
-/** A test that installs packages may take this long: a busy machine or a slow registry is no failure. */
+/** A test that installs packages may take this long: a busy machine or a slow registry is not a failure. */
 export const installTimeoutMs = 15 * 60_000;
 
 /**

@@ -7,7 +7,8 @@ import { inspect } from 'node:util';
  * `test` or `after`. A promise then costs twelve times as much. Only the code that defines tests needs this, so the
  * hook is disabled when a file has defined its tests. Import this module before the first test is defined.
  *
- * An uncaught exception in a test then fails the program and not that test, so it is written with its stack.
+ * An uncaught exception in a test then fails the program and not that test, so it is written with its stack. The runner
+ * does not notice one before the first test, such as an import that fails: the exit code tells it.
  */
 let runnersHook: AsyncHook | undefined;
 
@@ -21,6 +22,7 @@ methods.enable = function (this: AsyncHook): AsyncHook {
 };
 
 process.on('uncaughtException', (error) => {
+  process.exitCode = 1;
   try {
     writeSync(2, `An exception was not caught: ${inspect(error)}\n`);
   } catch {

@@ -106,7 +106,7 @@ for (const kind of ['disk', 's3'] as const)
       assert.deepEqual(failed.state, state);
     });
 
-    test('is no blob for a list, and leaves nothing when it is removed', async () => {
+    test('is not a blob for a list, and leaves nothing when it is removed', async () => {
       const key = newKey();
       const { state } = await append(key, start, inChunks(randomBytes(9_000_000)), 30_000_000);
       for await (const entry of store.list())

@@ -31,7 +31,7 @@ test('a key of a cell that recovers while the other cells are asked is unavailab
   assert.equal(front.refusalOf(request)?.code, 'unavailable');
 });
 
-test('a credential whose app is known needs no cell but its own, also after the places of apps are read again', async () => {
+test('a credential whose app is known needs no cell but its own, even after the places of apps are read again', async () => {
   const app = newUuid();
   const db = (async () => [{ appId: app }]) as unknown as Database;
   const handled: string[] = [];

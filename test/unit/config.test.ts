@@ -43,7 +43,7 @@ function problemOf(variable: string, value: string): string | undefined {
 test('every setting refuses what it cannot use, by name, with the form of its value and an example', () => {
   for (const variable of settingNames) {
     const problem = problemOf(variable, 'nö way') ?? '';
-    // What one setting requires of another is no judgement of its value.
+    // What one setting requires of another is not a judgement of its value.
     if (anyText[variable] !== undefined) assert.doesNotMatch(problem, / must be /, variable);
     else assert.match(problem, /must be (.+, such as \S|one of |true or false)|use `openssl/, variable);
   }

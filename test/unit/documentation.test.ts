@@ -178,7 +178,7 @@ test('a table drawn with boxes is a table, by its roles or as Javadoc names its 
   assert.match(markdownOf(`<div class="summary-table">${boxes}<p>Since version 2.</p></div>`), /Since version 2/);
 });
 
-test('a section that is named like the summary under a title is written once, also where its captions are left out', () => {
+test('a section that is named like the summary under a title is written once, even where its captions are left out', () => {
   const summary = `<section class="summary"><h2>Fields</h2><div class="caption">Fields of a kiln</div><p>The hottest temperature of a kiln, in degrees, is 1300.</p></section>`;
   const markdown = markdownOf(`<section class="class-description">${summary}</section>`);
   assert.equal(markdown.split('The hottest temperature').length - 1, 1, markdown);

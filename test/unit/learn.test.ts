@@ -66,7 +66,7 @@ test('a batch gives back the postings that went in', () => {
   assert.deepEqual([...readBatch(packBatch(terms))], terms);
 });
 
-test('words of one subject come together, also when no chunk contains both', () => {
+test('words of one subject come together, even when no chunk contains both', () => {
   const texts = Array.from({ length: 80 }, (_text, i) =>
     i % 2 === 0
       ? ['wheel', 'motor', i % 4 === 0 ? 'car' : 'vehicle']

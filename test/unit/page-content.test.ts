@@ -21,7 +21,7 @@ function includes(markdown: string, wanted: string[], unwanted: string[] = []): 
   for (const text of unwanted) assert.ok(!markdown.includes(text), `should not hold "${text}":\n${markdown}`);
 }
 
-test('comments below an article are left out, also where they are longer than the article', () => {
+test('comments below an article are left out, even where they are longer than the article', () => {
   const comments = Array.from(
     { length: 12 },
     (_unused, at) =>
@@ -180,7 +180,7 @@ test('a collection keeps every card with its price, without filters', () => {
   includes(page.markdown, ['# Anchors', 'Alder anchor', '$10.00', 'Pine anchor', '$25.00'], ['Steel', '© Shop']);
 });
 
-test('a product is read with the facts in its metadata, also where the page shows only those', () => {
+test('a product is read with the facts in its metadata, even where the page shows only those', () => {
   const data = {
     '@type': 'Product',
     name: 'Sea anchor',
@@ -212,7 +212,7 @@ test('a product is read with the facts in its metadata, also where the page show
   includes(page.markdown, ['Sea anchor', sentence('sea anchor'), '49.5', '| Weight | 3 kg |'], ['Oak anchor']);
 });
 
-test('small print, labels of cards, notices, dialogs behind buttons and footers of any size are no part of a collection', () => {
+test('small print, labels of cards, notices, dialogs behind buttons and footers of any size are not part of a collection', () => {
   const cards = ['Oak', 'Pine', 'Steel', 'Iron', 'Brass', 'Copper'].map((name, at) => card(name, 10 + at)).join('');
   const { markdown, pageType } = read(
     `<html><head><title>Anchors</title><meta property="og:type" content="product.group"></head><body>${shopChrome}<h1>Anchors</h1>
@@ -368,4 +368,60 @@ test('an article in Chinese among links of a portal is read as an article, as on
   );
   assert.equal(pageType, 'article');
   includes(markdown, lines, ['条新闻']);
+});
+
+/** A page of the years before metadata, between three menus: its signals are those of a list. */
+function amongMenus(main: string): ParsedPage {
+  const menu = (about: string): string =>
+    Array.from(
+      { length: 20 },
+      (_unused, at) =>
+        `<tr><td><a href="/${about}/${at}.html">${about} ${at}: what the town says about its harbour</a></td></tr>`,
+    ).join('');
+  return read(
+    `<html><head><title>Old harbour closed</title></head><body><form><input name="q"></form><form><input name="mail"></form>
+      ${'<img src="/x.gif">'.repeat(12)}<table><tr><td><table>${menu('news')}</table></td><td><h1>Old harbour closed</h1>${main}
+      <table>${menu('sports')}</table></td><td><table>${menu('opinion')}</table></td></tr></table></body></html>`,
+    'about:blank',
+  );
+}
+
+test('text among the menus of a page without address and metadata is read as an article', () => {
+  const text = ['mole', 'quay', 'lamp'].map((about) => `<p>${sentence(about)} ${sentence(`${about} light`)}</p>`);
+  const { markdown } = amongMenus(text.join(''));
+  includes(markdown, ['The mole of', 'The lamp light of'], ['news 3', 'sports 4', 'opinion 5']);
+});
+
+test('a page whose texts are links among such menus stays a list', () => {
+  const entries = ['mole', 'quay', 'lamp'].map((about) => `<p><a href="/${about}">${sentence(about)}</a></p>`);
+  const { markdown, pageType } = amongMenus(entries.join(''));
+  assert.equal(pageType, 'listing');
+  includes(markdown, ['The mole of', 'The lamp of', 'sports 4']);
+});
+
+test('a manual keeps its name and synopsis, and code and captions between its sections', () => {
+  const section = (about: string, id: string): string =>
+    `<div class="refsect1" id="${id}"><h2>${about}</h2>${paragraphs(about, 8)}</div>`;
+  const { markdown } = read(
+    `<html><head><title>OPEN HARBOUR</title><meta name="generator" content="DocBook XSL Stylesheets"></head><body>
+      <div class="navheader"><a href="/a.html">Prev</a> <a href="/b.html">Next</a></div>
+      <div class="refentry"><div class="refnamediv"><h2>OPEN HARBOUR</h2><p>OPEN HARBOUR — lets ships into a harbour again</p></div>
+      <div class="refsynopsisdiv"><h2>Synopsis</h2><pre>OPEN HARBOUR name [ UNTIL date ]</pre></div>
+      ${section('Description', 'a')}<div><pre>OPEN HARBOUR old</pre></div><figure><figcaption>Figure 1</figcaption></figure>
+      ${section('Notes', 'b')}</div><div class="navfooter"><a href="/b.html">CLOSE HARBOUR</a></div></body></html>`,
+    'https://docs.site.test/docs/manual/open-harbour.html',
+  );
+  includes(
+    markdown,
+    [
+      'lets ships into',
+      '## Synopsis',
+      'UNTIL date',
+      'Description number 1',
+      'HARBOUR old',
+      'Figure 1',
+      'Notes number 8',
+    ],
+    ['Prev', 'CLOSE', '## OPEN'],
+  );
 });

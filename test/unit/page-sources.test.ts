@@ -185,7 +185,7 @@ for (const [name, rows] of [
   ['is cut off', '0:["$","p",null,{"children":["$1"'],
   ['has lengths beyond its end', '0:Tffffffff,abc'],
   ['is nested too deeply', `0:${'["$","div",null,{"children":'.repeat(5_000)}"x"${'}]'.repeat(5_000)}`],
-  ['has lines that are no values', '\n\n:x\nzz:1\n0:\n'],
+  ['has lines that are not values', '\n\n:x\nzz:1\n0:\n'],
 ] as const)
   test(`a stream that ${name} gives no text`, () => {
     const page = read(`<html><body><div id="root"></div>${streamed(rows)}</body></html>`, 'https://notes.test/rope');
@@ -228,7 +228,7 @@ test('notes of documentation are kept in whatever element they stand', () => {
   ]);
 });
 
-test('readings beside Japanese characters are no part of the words of an article', () => {
+test('readings beside Japanese characters are not part of the words of an article', () => {
   const ruby =
     '<ruby>汽船<rp>(</rp><rt>きせん</rt><rp>)</rp></ruby>は<ruby>港<rt>みなと</rt></ruby>を出て、北へ向かいました。';
   const page = read(

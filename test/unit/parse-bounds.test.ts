@@ -42,7 +42,7 @@ function workbook(rows: string, strings = '', sheets = 1): Uint8Array {
 const row = (cells: string): string => `<row>${cells}</row>`;
 const cell = '<c><v>1</v></c>';
 
-test('a workbook with one full row and one full column is no table of a billion empty cells', async () => {
+test('a workbook with one full row and one full column is not a table of a billion empty cells', async () => {
   const bytes = workbook(row(cell.repeat(16_000)) + row(cell).repeat(50_000));
   assert.ok(bytes.byteLength < 20_000, `${bytes.byteLength} bytes`);
   await assertFails(bytes, /more cells than can be read/);

@@ -70,7 +70,7 @@ test('mail names its attachments, its people and its date', async () => {
   assert.equal(created, '2024-01-31T12:00:00.000Z');
 });
 
-test('a script in a page is no text, a nested list keeps its depth, code its language', async () => {
+test('a script in a page is not text, a nested list keeps its depth, code its language', async () => {
   const page = sampleDocuments().find((one) => one.filename === 'sample.html');
   assert.ok(page);
   const { markdown } = await parse(page.bytes);
@@ -306,7 +306,7 @@ function archiveWith(name: string, packed: Buffer, size: number): Uint8Array {
   return Buffer.concat([local, packed, entry, end]);
 }
 
-test('a default title of a PDF is no title', async () => {
+test('a default title of a PDF is not a title', async () => {
   for (const [written, title] of [
     ['Harbour report', 'Harbour report'],
     ['\\(anonymous\\)', undefined],

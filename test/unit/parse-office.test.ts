@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { decodeUtf16 } from '../../src/content/parse/format/utf16.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
-import { docxBody, openDocument, pptWithTable } from '../support/documents.ts';
+import { docxBody, editedPpt, fixture, openDocument, pptWithTable } from '../support/documents.ts';
 import { relations, zip } from '../support/office-parts.ts';
 import { cell, double, integer, record, wide, xlsb } from '../support/xlsb.ts';
 
@@ -79,6 +80,17 @@ test('a table of an old presentation is a table, merged cells repeated', async (
   assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
 });
 
+test('an old Word document has its notes below the text, and its text boxes after their paragraphs', async () => {
+  assert.equal(
+    await markdownOf(fixture('notes.doc')),
+    'Ships[^1] came[^2] and went.\n\nBeside a box.\n\nIn the box\n\nSecond line\n\nAfter the box[^3].\n\n[^1]: Seen in May.\n\n    And in June.\n\n[^2]: At the end.\n\n[^3]: Last note.\n',
+  );
+});
+
+test('an old presentation that was changed is read as it was saved last, with the notes of its slides', async () => {
+  assert.equal(await markdownOf(editedPpt()), '# Harbour report\n\nShips came\n\n> Notes:\n>\n> Wait for the tide\n');
+});
+
 test('a binary workbook gives every kind of cell, dates, and merged cells', async () => {
   const markdown = await markdownOf(
     xlsb([
@@ -117,5 +129,27 @@ test('a binary workbook with false lengths and places is refused or read as far 
   assert.equal(
     await markdownOf(xlsb([record(0, integer(0)), record(6, cell(0), wide('kept')), ...repeated])),
     '## Harbour report\n\nkept\n',
+  );
+});
+
+test('text in UTF-16 that ends within a character, at an odd address, is read up to there', () => {
+  for (let round = 0; round < 10; round++)
+    for (let length = 0; length < 600; length++)
+      assert.equal(decodeUtf16(Buffer.alloc(2 * length + 2, '\0x').subarray(1)), 'x'.repeat(length));
+});
+
+test('a first row of equal cells is part of its table; only a merged one is a title', async () => {
+  const row = (cells: string): string => `<table:table-row>${cells}</table:table-row>`;
+  const one = (content: string, spans = ''): string =>
+    `<table:table-cell${spans}><text:p>${content}</text:p></table:table-cell>`;
+  const title = `${one('Ships', ' table:number-columns-spanned="2"')}<table:covered-table-cell/>`;
+  const rows = [row(title), row(one('0') + one('0')), row(one('1') + one('2')), row(''), row(one('0') + one('0'))];
+  const ods = openDocument(
+    'application/vnd.oasis.opendocument.spreadsheet',
+    `<office:spreadsheet><table:table table:name="S">${rows.join('')}</table:table></office:spreadsheet>`,
+  );
+  assert.equal(
+    await markdownOf(ods),
+    '## S\n\nShips\n\n| 0 | 0 |\n| --- | --- |\n| 1 | 2 |\n\n| 0 | 0 |\n| --- | --- |\n',
   );
 });

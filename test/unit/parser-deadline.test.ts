@@ -56,7 +56,7 @@ test('a process whose own threads compete for a processor gets no more time than
   assert.equal(endedMs, 200);
 });
 
-test('a cancelled deadline does not end anything, also after it was stretched', (context) => {
+test('a cancelled deadline does not end anything, even after it was stretched', (context) => {
   const { pass } = holdTime(context);
   let ended = false;
   let readings = 0;

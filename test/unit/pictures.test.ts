@@ -113,7 +113,7 @@ test('of an animation the first frame is shown, of a PDF the first page on white
   );
 });
 
-test('pixels are bounded before they are decoded, and what is no picture is refused', async () => {
+test('pixels are bounded before they are decoded, and what is not a picture is refused', async () => {
   const png = Buffer.from(encodePng({ width: 10, height: 10, pixels: new Uint8Array(100) }));
   png.writeUInt32BE(100_000, 16);
   png.writeUInt32BE(100_000, 20);

@@ -26,6 +26,6 @@ test('a line from left to right on a vertical page stays one', async () => {
   assert.deepEqual(parts, [sentence, '三月の航海 12']);
 });
 
-test('a page of horizontal Japanese is no vertical one', async () => {
+test('a page of horizontal Japanese is not a vertical one', async () => {
   assert.equal(await read(verticalPdf([], { horizontal: columnsOf(sentence)[0] ?? '' })), sentence.slice(0, 20));
 });

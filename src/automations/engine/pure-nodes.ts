@@ -37,6 +37,6 @@ async function runPureNode(journal: RunJournal, input: NodeInput): Promise<Draft
 
 async function evaluatePath(expression: string, scope: Scope): Promise<unknown> {
   const path = evaluatePlainPath(expression, scope);
-  if (path === undefined) throw new Error('The expression is no plain path.');
+  if (path === undefined) throw new Error('The expression is not a plain path.');
   return path.value;
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { isInUse } from '../../db/fences.ts';
 import { changeChannel } from '../../http/streams/sse.ts';
 import type { RunStatus } from '../engine/fold.ts';
 
@@ -84,12 +85,24 @@ export async function readOutput(db: Db, run: RunKey, after: number): Promise<Ru
   return { ...found, rows: [...rows] };
 }
 
+/** Runs whose text one statement deletes. */
+const runsSwept = 50;
+
 /** Deletes the text of runs to which nothing was added since. The journal has the outputs of their nodes. */
 export async function deleteOldOutput(db: Db, before: Date): Promise<void> {
-  await db`
-    with old as (
-      update automation_run_generations set kept_after = position
-      where updated_at < ${before} and kept_after < position returning app_id, run_id, position)
-    delete from automation_run_output o using old
-    where o.app_id = old.app_id and o.run_id = old.run_id and o.position <= old.position`;
+  for (let found = runsSwept; found === runsSwept; ) {
+    const { count } = await db`
+      with next as materialized (
+        select g.app_id, g.run_id from automation_run_generations g
+        where g.updated_at < ${before} and g.kept_after < g.position and ${isInUse(db, 'g.app_id')}
+        limit ${runsSwept} for update skip locked),
+      old as (
+        update automation_run_generations g set kept_after = position from next
+        where g.app_id = next.app_id and g.run_id = next.run_id returning g.app_id, g.run_id, g.position),
+      gone as (
+        delete from automation_run_output o using old
+        where o.app_id = old.app_id and o.run_id = old.run_id and o.position <= old.position)
+      select from next`;
+    found = count;
+  }
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/database.ts';
+import { sweepRows } from '../../db/delete-batch.ts';
 
 /** SQL for the idempotency keys of invocations. */
 
@@ -36,6 +37,7 @@ export async function findInvocation(db: Db, invocation: Invocation): Promise<In
 
 /** Deletes idempotency keys and dispatched events from before this time. Logged events are kept for longer. */
 export async function deleteOldInvocations(db: Db, before: Date): Promise<void> {
-  await db`delete from automation_invocations where created_at < ${before}`;
-  await db`delete from events where created_at < ${before} and dispatched_at is not null and not heard`;
+  await sweepRows(db, { table: 'automation_invocations', order: 'created_at', where: db`t.created_at < ${before}` });
+  const isDone = db`t.dispatched_at is not null and not t.heard`;
+  await sweepRows(db, { table: 'events', order: 'created_at', where: db`t.created_at < ${before} and ${isDone}` });
 }

@@ -65,12 +65,15 @@ export async function wakeDueRuns(
   return row.count;
 }
 
-/** Removes times of runs that are no longer due. Both rows are locked, so that no new time is removed. */
+const staleTimesMax = 2_000;
+
+/** Removes times of runs that are no longer due, the first of them: the next look finds the others. Both rows are locked, so that no new time is removed. */
 async function removeStaleTimes(db: Db, now: Date): Promise<void> {
   await db`
     delete from automation_run_wakes where ctid = any (array(
       select w.ctid from automation_run_wakes w join automation_runs r on r.app_id = w.app_id and r.id = w.run_id
-      where w.wake_at <= ${now} and r.wake_at is null for update skip locked))`;
+      where w.wake_at <= ${now} and r.wake_at is null and ${isInUse(db, 'w.app_id')}
+      order by w.wake_at limit ${staleTimesMax} for update skip locked))`;
 }
 
 /** When a run, a schedule or the lease of a claim is due next, for a look at all of them with one statement. */

@@ -46,7 +46,7 @@ async function makeCredentials(db: Database, config: Config, baseUrl: string): P
   return first ?? mintCredentials(db);
 }
 
-/** The directory is no cell: a server creates the first app when it has opened a cell. */
+/** The directory is not a cell: a server creates the first app when it has opened a cell. */
 async function mintInCell(directory: Database, cells: readonly CellSettings[]): Promise<AppCredentials | undefined> {
   const app = await findFirstPlace(directory);
   if (app === undefined) throw new UsageError('There is no app yet. The first `quarry serve` creates it in a cell.');

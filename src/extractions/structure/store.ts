@@ -99,7 +99,7 @@ export function listData(db: Db, { appId, id }: ExtractionKey): Promise<DataRow[
     where d.app_id = ${appId} and d.extraction_id = ${id}`;
 }
 
-/** Sets the number of pieces of an output's text, also if the text is divided again. */
+/** Sets the number of pieces of an output's text, even if the text is divided again. */
 export async function setPieces(db: Db, { appId, id }: ExtractionKey, outputId: string, pieces: number): Promise<void> {
   await db.begin(async (tx) => {
     await tx`select 1 from extractions where app_id = ${appId} and id = ${id} for update`;

@@ -51,7 +51,7 @@ export function referencePlugin({ React }: System) {
       },
     },
     wrapComponents: {
-      /** The messages to webhooks are no operations that a search finds. */
+      /** The messages to webhooks are not operations that a search finds. */
       Webhooks: (Original: unknown, system: System) => (props: object) => {
         const phrase = system.layoutSelectors.currentFilter();
         return typeof phrase === 'string' && phrase !== '' ? null : system.React.createElement(Original, props);

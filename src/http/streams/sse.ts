@@ -69,7 +69,7 @@ export class StreamHub {
   /** Open streams, oldest first, and the timer that ends the oldest. */
   readonly #byAge = new Set<Stream>();
   #ageTimer: NodeJS.Timeout | undefined;
-  /** Long responses that are no streams. */
+  /** Long responses that are not streams. */
   readonly #held = new Set<EndsWithReader>();
   readonly #readers: ReaderChecks;
   #readersTimer: NodeJS.Timeout | undefined;

@@ -21,7 +21,7 @@ const beforeBytes = 400;
 
 /** Finds where parts of documents stand on the pages of the PDFs that they come from. */
 export function createBoxes({ db, blobs, parser }: { db: Database; blobs: BlobStore; parser: ParserPool }) {
-  /** The bytes that the document was read from; undefined if they are not stored, or are no PDF. */
+  /** The bytes that the document was read from; undefined if they are not stored, or are not those of a PDF. */
   async function readPdf(appId: string, fileId: string, bytesHash: Buffer): Promise<Buffer | undefined> {
     const file = await findFile(db, appId, fileId);
     if (file === undefined || file.size > fileBytesMax) return undefined;
@@ -55,7 +55,7 @@ export function createBoxes({ db, blobs, parser }: { db: Database; blobs: BlobSt
         const options = { lane: caller.appId, ...(signal && { signal }) };
         return await parser.run<TextBox[][]>('locate', { bytes: pdf, wanted }, options);
       } catch (error) {
-        // The document was read before, so what cannot be located is no fault of the request.
+        // The document was read before, so what cannot be located is not a fault of the request.
         if (error instanceof ParseError) return none;
         throw error;
       }

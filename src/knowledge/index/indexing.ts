@@ -319,7 +319,7 @@ type LackingChunk = { document: DocumentRow; ordinal: number; text: string };
 
 /**
  * Computes the vectors that stored documents of a source lack, with texts of several in one request. What was written
- * before a failure is not computed again. Throws EmbeddingError, also if the source has no index.
+ * before a failure is not computed again. Throws EmbeddingError, including when the source has no index.
  */
 export async function embedStoredDocuments(
   db: Database,

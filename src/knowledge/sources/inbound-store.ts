@@ -1,5 +1,5 @@
 import type { Db } from '../../db/database.ts';
-import { isInUse } from '../../db/fences.ts';
+import { sweepRows } from '../../db/delete-batch.ts';
 import { sandboxIsThere } from '../../tenancy/visible.ts';
 import type { SourceRow } from './store.ts';
 
@@ -66,14 +66,10 @@ export async function noteResent(
     returning ingestion_id`.first();
 }
 
-/** Deletes messages that were last sent before this time. Returns how many. */
-export async function deleteInboundMessages(db: Db, before: Date, rowsMax: number): Promise<number> {
-  const { count } = await db`
-    delete from inbound_messages where ctid = any (array(
-      select m.ctid from inbound_messages m where m.received_at < ${before} and m.sent_at < ${before}
-        and ${isInUse(db, 'm.app_id')}
-      limit ${rowsMax} for update skip locked))`;
-  return count;
+/** Deletes messages that were last sent before this time. */
+export async function deleteInboundMessages(db: Db, before: Date): Promise<void> {
+  const where = db`t.received_at < ${before} and t.sent_at < ${before}`;
+  await sweepRows(db, { table: 'inbound_messages', order: 'received_at', where });
 }
 
 export async function findTokenOfInstallation(

@@ -1,5 +1,5 @@
 import type { Db, Transaction } from '../../db/database.ts';
-import { isInUse } from '../../db/fences.ts';
+import { sweepRows } from '../../db/delete-batch.ts';
 import { readWithTotal } from '../../db/pages.ts';
 import type { PageRequest } from '../../http/route/pages.ts';
 import type { Caller } from '../../tenancy/caller.ts';
@@ -332,11 +332,6 @@ export async function deleteTombstone(db: Db, { appId, sourceId }: SourceKey, ex
     where app_id = ${appId} and source_id = ${sourceId} and external_id = ${externalId}`;
 }
 
-/** Returns the number of deleted tombstones. */
-export async function deleteOldTombstones(db: Db, before: Date, rowsMax: number): Promise<number> {
-  const { count } = await db`
-    delete from knowledge_tombstones where ctid = any (array(
-      select t.ctid from knowledge_tombstones t where t.deleted_at < ${before} and ${isInUse(db, 't.app_id')}
-      limit ${rowsMax} for update skip locked))`;
-  return count;
+export async function deleteOldTombstones(db: Db, before: Date): Promise<void> {
+  await sweepRows(db, { table: 'knowledge_tombstones', order: 'deleted_at', where: db`t.deleted_at < ${before}` });
 }

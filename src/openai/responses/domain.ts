@@ -13,16 +13,11 @@ import { deleteExpired } from './store.ts';
  */
 
 const sweepJob = { task: taskNames.sweepResponses, everySeconds: 600 };
-const batchMax = 1_000;
 
 export function createResponseSweep({ db, clock }: { db: Database; clock: Clock }): Domain<undefined> {
   return {
     service: undefined,
-    tasks: { [sweepJob.task]: () => sweepResponses(db, clock) },
+    tasks: { [sweepJob.task]: () => deleteExpired(db, clock.now()) },
     recurring: [sweepJob],
   };
-}
-
-async function sweepResponses(db: Database, clock: Clock): Promise<void> {
-  while ((await deleteExpired(db, clock.now(), batchMax)) === batchMax);
 }

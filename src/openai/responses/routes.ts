@@ -29,7 +29,7 @@ export function registerResponseRoutes(api: Api, deps: ResponseDeps & { streams:
     operationId: 'openaiGetResponse',
     summary: 'Get a stored response',
     description:
-      'A user sees their own. 404 also if a document that it was written from is no longer visible to the caller, or is deleted.',
+      'A user sees their own. 404 even if a document that it was written from is no longer visible to the caller, or is deleted.',
     params,
     responses: { 200: ref(schema.responseSchema) },
     handler: async ({ caller, params: { response: id } }) => (await service.get(caller, id)).response,

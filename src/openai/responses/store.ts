@@ -1,5 +1,5 @@
 import type { Db, Statement } from '../../db/database.ts';
-import { isInUse } from '../../db/fences.ts';
+import { sweepRows } from '../../db/delete-batch.ts';
 import { type Caller, canSeeWholeApp, type Scope } from '../../tenancy/caller.ts';
 import { inScope } from '../../tenancy/visible.ts';
 import type { InputMessage } from './input.ts';
@@ -65,10 +65,6 @@ export async function countResponses(db: Db, scope: Scope, userId?: string): Pro
   return row.total;
 }
 
-export async function deleteExpired(db: Db, now: Date, max: number): Promise<number> {
-  const { count } = await db`
-    delete from openai_responses where (app_id, id) in (
-      select r.app_id, r.id from openai_responses r where r.expires_at <= ${now} and ${isInUse(db, 'r.app_id')}
-      limit ${max} for update skip locked)`;
-  return count;
+export async function deleteExpired(db: Db, now: Date): Promise<void> {
+  await sweepRows(db, { table: 'openai_responses', order: 'expires_at', where: db`t.expires_at <= ${now}` });
 }

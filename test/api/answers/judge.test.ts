@@ -193,6 +193,6 @@ test('a judge that writes nothing is left after its time, and one that does not 
     await hasty.close();
   }
   await assert.rejects(startTestServer({ env: { ...env(), QUARRY_ANSWERS_JUDGE: 'nobody' }, logLevel: 'silent' }), {
-    problems: ['QUARRY_ANSWERS_JUDGE names nobody, which is no model or alias of the operator'],
+    problems: ['QUARRY_ANSWERS_JUDGE names nobody, which is not a model or alias of the operator'],
   });
 });

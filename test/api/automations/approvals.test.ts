@@ -229,7 +229,7 @@ test('approvals of a cancelled run, and of branches that a failure ends, are can
   assert.equal((await client.run(branched.id)).status, 'running');
 });
 
-test('a run shows what it waits for, which is no change of its status', async () => {
+test('a run shows what it waits for, which is not a change of its status', async () => {
   const { run, approval } = await ask({ users: [people.boss.id] });
   const waiting = (await client.run(run)) as WaitingRun;
   assert.deepEqual(waiting.waiting_for, { kind: 'approval', node_id: 'ask', approval: approval.id });
@@ -341,7 +341,7 @@ test('asking and answering emit events', async () => {
   }
 });
 
-test('a node that asks nobody known, or with a form that is no schema, fails', async () => {
+test('a node that asks nobody known, or with a form that is not a schema, fails', async () => {
   const errorOf = async (node: object) =>
     (await client.runGraph(graphOf({ id: 'ask', kind: 'approve', question: 'Sure?', ...node }))).error;
   assert.match((await errorOf({ users: ['usr_0000000000000000000000'] }))?.message ?? '', /there is no user/);

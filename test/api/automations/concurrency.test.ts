@@ -37,7 +37,7 @@ async function end(run: string): Promise<void> {
   await client.waitForEnd(run);
 }
 
-test('one run of each customer is active, also while it waits, and the others start in their order', async () => {
+test('one run of each customer is active, even while it waits, and the others start in their order', async () => {
   const owner = await server.provision.user(app);
   const automation = await client.createAutomation({ workflow: waiting, concurrency: perCustomer, user: owner.id });
   const [a1, b1] = [await invoke(automation, 'a'), await invoke(automation, 'b')];

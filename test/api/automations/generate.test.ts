@@ -426,7 +426,7 @@ test('tokens stream while they are written, resume after the last event, and end
   assert.equal(await status.next(), undefined);
 });
 
-test('a Last-Event-ID that is no position of the output is answered with reset', async () => {
+test('a Last-Event-ID that is not a position of the output is answered with reset', async () => {
   const run = await runOnce();
   const stream = await openOutput(run.id, { 'last-event-id': 'nonsense' });
   assert.deepEqual([(await stream.take()).event, (await stream.take()).event], ['ready', 'reset']);

@@ -202,7 +202,7 @@ test('a claim is a credential for its run alone, until it ends', async () => {
   const bare = await server.api<ErrorBody>('POST', '/api/v1/claimed_run/entries', { body: batch });
   assert.deepEqual([bare.status, bare.body.error.code], [401, 'unauthenticated']);
   const wrong = await claimed(offer.claim, 'entries', { ...batch, claim: offer.claim });
-  assert.equal(wrong.status, 422, 'the claim is no member of the body');
+  assert.equal(wrong.status, 422, 'the claim is not a member of the body');
   const end = { after_sequence: 1, entries: [{ type: 'run_completed', payload: 5 }] };
   assert.equal((await claimed(offer.claim, 'entries', end)).status, 200);
   assert.equal((await claimed(offer.claim, 'entries', end)).status, 200, 'the same batch again');

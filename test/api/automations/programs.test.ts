@@ -378,7 +378,7 @@ test('a run that the code does not fit waits for another version and says why', 
   await fitting.write([{ type: 'run_completed' }]);
 });
 
-test('a secret in an output is hidden from readers of the journal and returned with a claim, also after it has changed', async () => {
+test('a secret in an output is hidden from readers of the journal and returned with a claim, even after it has changed', async () => {
   const secret = 'correct horse battery staple';
   await client.call('PUT', '/secrets/TOKEN', { value: secret });
   const id = await program();

@@ -177,7 +177,7 @@ test('a reader that reconnects gets every change that it has missed, each as the
 test('a run of a graph is also replayed as it was', async () => {
   const { id } = await client.createAutomation({ workflow: waitForGo });
   const started = await client.invoke(id);
-  // What a run waited for is no part of its earlier states.
+  // What a run waited for is not part of its earlier states.
   const { waiting_for: _past, ...running } = (await client.waitUntilWaiting(started.id)) as Run & {
     waiting_for: unknown;
   };

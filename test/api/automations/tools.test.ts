@@ -164,7 +164,7 @@ test('a failed call is a result for the model, and the node goes on', async () =
   assert.equal(results()[0].error.code, 'out_of_stock');
 });
 
-test('what the model writes is no template', async () => {
+test('what the model writes is not a template', async () => {
   model.script = (_request, number) => (number === 1 ? calls(['price', { article: '{{$secrets.KEY}}' }]) : 'Ok.');
   await run();
   assert.deepEqual(results()[0], { article: '{{$secrets.KEY}}', cents: 250 });

@@ -85,7 +85,7 @@ test('a developer who signs in with a token chooses app and sandbox like with th
   assert.equal(made.body.sandbox, sandbox.sandbox.id, made.text);
 });
 
-test('the cookie alone is no credential: without the CSRF token of its session every route returns 401', async () => {
+test('the cookie alone is not a credential: without the CSRF token of its session every route returns 401', async () => {
   const user = await userWithPassword();
   const { cookie, csrf, headers } = await asUser(user);
   const others = await asDeveloper();

@@ -136,7 +136,7 @@ test('quarry partition refuses while a server runs, moves every row, and the hot
   }
 });
 
-/** Clean-up and ledgers of all apps, which may run at any time and are no part of a request. */
+/** Clean-up and ledgers of all apps, which may run at any time and are not part of a request. */
 const sweep =
   /^ ?(?:with expired as \( select l\.app_id, l\.user_id, l\.key from kv_entries l where l\.expires_at|select distinct app_id, sandbox_id from "?(?:audit_entries|run_anchors)"? (?:record |e )?where (?:segment is null|at <)|delete from audit_entries where \(app_id, id\) in \( select e\.app_id, e\.id from audit_entries e where e\.at <)/;
 

@@ -118,7 +118,7 @@ test('a document is erased with its words, and the rest of its source stays sear
   assert.deepEqual(originsOf(certificate), []);
 });
 
-test('versions are erased with their document, also after it was deleted, and with their source', async () => {
+test('versions are erased with their document, even after it was deleted, and with their source', async () => {
   const source = await knowledge.createSource({ ...org, version_retention_days: 30 });
   const write = async (file: string, document?: string) => {
     const [method, path] = document ? ['PATCH', `documents/${document}`] : ['POST', `sources/${source}/ingest`];

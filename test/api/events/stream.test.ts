@@ -174,7 +174,7 @@ test('production and sandboxes do not see each other', async () => {
   assert.equal((await inside.take()).data.type, 'inside');
 });
 
-test('a Last-Event-ID that is no id of the stream is answered with reset, and the stream continues', async () => {
+test('a Last-Event-ID that is not an id of the stream is answered with reset, and the stream continues', async () => {
   const app = await server.provision.app();
   const client = new WebhooksClient(server, app.secretKey);
   const user = await server.provision.user(app);

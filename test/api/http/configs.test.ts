@@ -25,7 +25,7 @@ test('a config entry is written, read and listed; each change is a version', asy
   assert.equal(first.status, 200);
   assert.equal(first.body.version, 1);
   const same = await call('PUT', 'prompts/support.md', { content: 'Be brief. ✓\n', content_type: 'text/markdown' });
-  assert.equal(same.body.version, 1, 'the same text is no new version');
+  assert.equal(same.body.version, 1, 'the same text is not a new version');
   const second = await call('PUT', 'prompts/support.md', { content: '' });
   assert.deepEqual([second.body.version, second.body.content_type], [2, 'text/plain']);
   assert.equal((await call('GET', 'prompts/support.md')).body.content, '');

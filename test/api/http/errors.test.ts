@@ -167,7 +167,7 @@ test('an invalid value in a query is 422 on its name, also invalid text', async 
     await refusedField(field, 'GET', path, { key });
 });
 
-test('an empty body with a JSON content type is no error on GET, HEAD and DELETE', async () => {
+test('an empty body with a JSON content type is not an error on GET, HEAD and DELETE', async () => {
   const json = { 'content-type': 'application/json' };
   assert.equal((await api('GET', '/api/v1/orgs', { key, headers: json })).status, 200);
   assert.equal((await api('HEAD', '/api/v1/orgs', { key, headers: json })).status, 200);

@@ -20,7 +20,7 @@ const manual = `<!doctype html><html><head><title>Manual</title></head><body><ma
 
 type Chunks = { data: { content: string; heading_path: string[]; fragment?: string }[] };
 
-test('a passage of a web page has the fragment of its heading, also after its index was read again', async () => {
+test('a passage of a web page has the fragment of its heading, even after its index was read again', async () => {
   const site = await startSite({ '/manual.html': manual });
   try {
     const payload = { url: `${site.origin}/manual.html` };

@@ -134,7 +134,7 @@ test('a feed that grows past its bounds keeps all documents of its source', asyn
   const count = async () => (await app.send<Listed>('GET', `/knowledge_documents?source=${source}`)).body.total_entries;
   const found = async () => (await app.search(source, 'old'))[0]?.content ?? '';
   for (const [before, added] of [
-    // The bound counts what the feed has, also when several entries are one document.
+    // The bound counts what the feed has, even when several entries are one document.
     [Array.from({ length: 1_200 }, (_, i) => entry(`new-${i % 10}`)), 10],
     [[entry('newest'), `<filler>${'x'.repeat(10 * 1024 * 1024)}</filler>`], 1],
   ] as const) {

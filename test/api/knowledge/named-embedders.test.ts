@@ -27,7 +27,7 @@ const {
 } = it;
 const { api } = it.server;
 
-test('a model for embeddings is checked, and is no model that writes text', async () => {
+test('a model for embeddings is checked, and is not a model that writes text', async () => {
   const base = { name: 'bad', kind: 'embedding', provider: 'openai', model: 'm', url: first.url, dimensions: 64 };
   const { dimensions: _none, ...withoutDimensions } = base;
   const cases: [Record<string, unknown>, string][] = [

@@ -182,7 +182,7 @@ test('a repeated batch changes nothing; other contents, a gap and an ended sync 
   assert.equal((await settled(begun)).stats.written, 1);
 });
 
-test('changes continue at the cursor of the last batch, also after an abort, and a full sync that dies keeps it', async () => {
+test('changes continue at the cursor of the last batch, even after an abort, and a full sync that dies keeps it', async () => {
   const source = await newSource();
   const first = await start(source, { mode: 'changes' });
   await put(first, 1, { upserts: [doc('a', 'Text.')], cursor: 'c1' });

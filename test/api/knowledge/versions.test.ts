@@ -59,7 +59,7 @@ test('a document keeps what it was, with its title and metadata, and reads like 
   const document = await app.push(source, 'one\ntwo\nthree\n', { title: 'First', metadata: { shelf: 1 } });
   await replace(document, 'one\n2\nthree\n');
   await replace(document, 'one\n2\nthree\n', { title: 'Third', metadata: { shelf: 3 } });
-  // What changes nothing is no version.
+  // What changes nothing is not a version.
   await replace(document, 'one\n2\nthree\n');
   const list = await versionsOf(document);
   assert.deepEqual(

@@ -9,7 +9,7 @@ const kv = await startKv();
 after(() => kv.close());
 const app = await kv.provision.app();
 
-test('a statement that requests share is planned once, also when it is a single request, and so is a page', async () => {
+test('a statement that requests share is planned once, even when it is a single request, and so is a page', async () => {
   const { uuid: userId } = await kv.createUser(app);
   const scope = { appId: app.app.uuid, sandboxId: app.sandboxUuid };
   const write = { ...scope, userId, key: 'a', value: '1', by: '1', ttlSeconds: null, userBytesMax: 1_000 };

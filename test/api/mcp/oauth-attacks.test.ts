@@ -145,7 +145,7 @@ test('a client of one app is unknown at another, and altered ids are unknown', a
     const refused = await there.authorize(there.parameters(id));
     assert.deepEqual([refused.status, refused.body.error], [401, 'invalid_client'], id);
   }
-  // What this server encrypts for other purposes is no client.
+  // What this server encrypts for other purposes is not a client.
   const request = await flow.request(flow.parameters(clientId));
   assert.equal((await flow.authorize(flow.parameters(`qmc_${request}`))).body.error, 'invalid_client');
   const started = { cookie: `quarry_sign_in=${clientId.slice(4)}` };

@@ -81,7 +81,7 @@ test('the official client reads a task', async () => {
   await client.close();
 });
 
-test('what ends in time, and what the caller does not want to wait for, is no task', async () => {
+test('what ends in time, and what the caller does not want to wait for, is not a task', async () => {
   const quick = await automations.createAutomation({ workflow: graphOf({ id: 'a', kind: 'transform', value: 1 }) });
   const done = taskOf(await call('invoke_automation', { automation: quick.id }));
   assert.deepEqual([done.resultType, (done.structuredContent as Task).status], ['complete', 'completed']);

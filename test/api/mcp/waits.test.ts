@@ -58,7 +58,7 @@ test('an app whose tool calls wait in its share gets 429, and another app is ser
   assert.equal(refused.status, 429);
   assert.ok(Number(refused.headers.get('retry-after')) > 0);
   assert.equal(((await refused.json()) as ErrorBody).error.code, 'rate_limited');
-  // Calls that do not wait are no part of it.
+  // Calls that do not wait are not part of it.
   assert.equal((await call(app, [extract('/slow', 0)])).status, 200);
   assert.equal((await call(app, [{ name: 'kv_list', args: {} }])).status, 200);
 

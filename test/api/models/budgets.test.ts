@@ -309,7 +309,7 @@ test('a budget names a limit and an id of the right kind, and another app does n
   assert.equal((await api('DELETE', path, { key: app.secretKey })).status, 204);
 });
 
-test('usage is listed by what calls were for, and as a table whose fields are no formulas', async () => {
+test('usage is listed by what calls were for, and as a table whose fields are not formulas', async () => {
   const app = await server.provision.app();
   const name = await createPriced(app);
   const client = new AutomationsClient(server, app);

@@ -8,7 +8,7 @@ import { startLanguageModel } from '../../support/language-model.ts';
 import { startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/* A reservation is replaced by what was used, also if the database does not respond at that moment. */
+/* A reservation is replaced by what was used, even if the database does not respond at that moment. */
 
 const model = await startLanguageModel();
 model.script = () => ({ text: 'Hello.', usage: [60, 40] });

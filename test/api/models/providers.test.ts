@@ -114,7 +114,7 @@ for (const [provider, fake] of Object.entries(fakes) as [keyof typeof models, Mo
     assert.equal(await failed(), 'llm_bad_response');
   });
 
-  test(`${provider}: token counts that are no counts are estimated`, async () => {
+  test(`${provider}: token counts that are not counts are estimated`, async () => {
     for (const usage of [
       [-5, 7],
       [3.5, 7],

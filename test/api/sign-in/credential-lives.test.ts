@@ -405,7 +405,7 @@ test('a JWT, a signed URL, an upload link and a CSRF token are valid in one spel
   for (const part of [0, 1, 2])
     for (const text of respelled([head, claims, signature][part] ?? '')) {
       const altered = [head, claims, signature].with(part, text).join('.');
-      // What stands behind the header's value is no part of it.
+      // What stands behind the header's value is not part of it.
       if (altered === altered.trim()) assert.equal(await me({ token: altered }), 401, altered);
     }
   const file = await server.api<{ url: string }>('POST', '/api/v1/files', {

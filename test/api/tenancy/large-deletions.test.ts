@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { contentsOf, type OwnerKind } from '../../../src/deletions/contents.ts';
+import { contentsOf, losesOrg, type OwnerKind } from '../../../src/deletions/contents.ts';
 import { parseId } from '../../../src/lib/ids.ts';
 import { AutomationsClient, graphOf } from '../../support/automations.ts';
+import { pixel } from '../../support/files.ts';
 import { knowledgeOf } from '../../support/knowledge.ts';
 import { startTestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
-/* Users, agents, teams, sources, automations and webhooks may have millions of rows, which are deleted in batches. */
+/* Orgs, users, agents, teams, sources, automations and webhooks may have millions of rows, which are deleted in batches. */
 
 // Jobs would continue a deletion.
 const server = await startTestServer({ env: { QUARRY_JOB_WORKERS: '0' } });
@@ -38,7 +39,7 @@ async function post(path: string, body: object): Promise<string> {
 
 const file = { filename: 'a.txt', content_type: 'text/plain', data: Buffer.from('Text.').toString('base64') };
 
-async function ofThreads(kind: 'agent' | 'team', path: string, id: string): Promise<Much> {
+async function ofThreads(kind: 'org' | 'agent' | 'team', path: string, id: string): Promise<Much> {
   const uuid = parseId(kind, id) ?? '';
   await post('/files', { ...file, [kind]: id });
   await db`
@@ -50,6 +51,7 @@ async function ofThreads(kind: 'agent' | 'team', path: string, id: string): Prom
 }
 
 const owners: Record<string, () => Promise<Much>> = {
+  org: async () => ofThreads('org', '/orgs', (await provision.org(app)).id),
   async user() {
     const user = await provision.user(app);
     await post('/files', { ...file, user: user.id });
@@ -132,6 +134,35 @@ for (const [name, make] of Object.entries(owners)) {
   });
 }
 
+test('what belongs to a user or an agent of a large org stays when the org is deleted', async () => {
+  const org = await provision.org(app);
+  const user = await provision.user(app, { org });
+  const team = await provision.team(app, { org });
+  const agent = await post('/agents', { name: 'A', user: user.id });
+  const orgs = parseId('org', org.id) ?? '';
+  const logo = { filename: 'logo.png', mime_type: 'image/png', data: pixel.toString('base64') };
+  await api('PATCH', `/api/v1/orgs/${org.id}`, { key, body: { logo } });
+  for (const owner of [{ user: user.id }, { team: team.id }, { agent }, { org: org.id }])
+    await post('/files', { ...file, ...owner });
+  await db`
+    insert into threads (app_id, sandbox_id, id, org_id, user_id, title)
+    select ${appId}, ${app.sandboxUuid}, gen_random_uuid(), ${orgs}, ${user.uuid}, 'T' from generate_series(1, ${many})`;
+  const left = async (table: string) => (await db`select from ${db(table)} where org_id = ${orgs}`).count;
+  assert.deepEqual([await left('threads'), await left('files')], [many, 5]);
+  assert.equal((await remove(`/orgs/${org.id}`)).status, 204);
+  assert.deepEqual(
+    [await left('threads'), await left('files'), await left('users'), await left('teams')],
+    [0, 0, 0, 0],
+  );
+  assert.equal((await db`select from threads where user_id = ${user.uuid}`).count, many);
+  const files = await db`
+    select from files where app_id = ${appId}
+      and (user_id = ${user.uuid} or team_id = ${parseId('team', team.id)} or agent_id = ${parseId('agent', agent)})`;
+  assert.equal(files.count, 3);
+  for (const path of [`/users/${user.id}`, `/teams/${team.id}`, `/agents/${agent}`])
+    assert.equal(await status(path), 200);
+});
+
 test('what is being deleted is found by no search, and starts nothing', async () => {
   const source = await owners.source?.();
   const automation = await owners.automation?.();
@@ -172,4 +203,21 @@ test('every table whose rows are deleted with an owner is named by what is delet
     const missed = following.map(({ name }) => name).filter((name) => !named.includes(name) && !few.includes(name));
     assert.deepEqual(missed, [], `of ${kind}`);
   }
+});
+
+test('every table whose rows are deleted with an org, or lose it, is named', async () => {
+  const org = { appId, kind: 'org', id: app.app.uuid } as const;
+  const deleted = await db<{ name: string }[]>`
+    select substring(pg_get_triggerdef(oid) from $$'(\\w+)'$$) as name from pg_trigger
+    where tgrelid = 'orgs'::regclass and tgname like 'delete\\_%' and tgname <> 'delete_files'`;
+  const named = Object.keys(contentsOf(db, org));
+  assert.deepEqual(
+    deleted.map(({ name }) => name).filter((name) => !named.includes(name)),
+    [],
+  );
+  assert.ok(deleted.length > 4 && named.includes('files'));
+  const changed = await db<{ name: string }[]>`
+    select conrelid::regclass::text as name from pg_constraint
+    where contype = 'f' and confdeltype = 'n' and confrelid = 'orgs'::regclass and conparentid = 0`;
+  assert.deepEqual(Object.keys(losesOrg(db, org)).toSorted(), changed.map(({ name }) => name).toSorted());
 });

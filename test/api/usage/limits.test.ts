@@ -435,7 +435,7 @@ test('a user uses up neither the Idempotency-Keys of others nor, in a sandbox, t
   );
 });
 
-test('a user’s empty uploads reserve at most as many bytes as remain free, and what has arrived is no reservation', async () => {
+test('a user’s empty uploads reserve at most as many bytes as remain free, and what has arrived is not a reservation', async () => {
   const { app } = await appWith('file_bytes', 10_000);
   const { token } = await provision.user(app);
   const { create, append } = uploadRequests(first.api);

@@ -38,7 +38,7 @@ export function readMatrix(text: string): Row[] {
       if (outcome === undefined) throw new Error(`The matrix has no column for ${name}.`);
       return [name, outcome] as const;
     });
-    if (!(ownerships as readonly string[]).includes(whose ?? '')) throw new Error(`${whose} is no ownership.`);
+    if (!(ownerships as readonly string[]).includes(whose ?? '')) throw new Error(`${whose} is not an ownership.`);
     return { whose: whose as Ownership, outcomes: new Map(outcomes) };
   });
 }
@@ -46,7 +46,7 @@ export function readMatrix(text: string): Row[] {
 function readOutcome(cell: string | undefined): Outcome {
   if (cell === 'ok') return 'ok';
   const status = Number(cell);
-  if (!Number.isInteger(status)) throw new Error(`${cell} is no outcome.`);
+  if (!Number.isInteger(status)) throw new Error(`${cell} is not an outcome.`);
   return status;
 }
 

@@ -48,7 +48,7 @@ const beyondOne = new Set([
   'POST /v1/vector_stores/:source/files',
   'POST /v1/vector_stores/:source/file_batches',
 ]);
-/** `everything` is no area: only `read` allows reading it. */
+/** `everything` is not an area: only `read` allows reading it. */
 const exceptions: Record<string, string> = { 'agents/:agent/search': 'knowledge', 'users/:user/export': 'everything' };
 const searches = /search$|^automations\/check$|^citations\/verify$/;
 const root = /^(?:\/api)?\/v1\//;

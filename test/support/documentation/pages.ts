@@ -51,7 +51,7 @@ export function scorePage({ title }: PageEntry, markdown: string, truth: Structu
   return scores;
 }
 
-/** The page's title is no part of its text, but one that stays as the first heading is no fault. */
+/** The page's title is not part of its text, but one that stays as the first heading is not a fault. */
 export function structureWithoutTitle(markdown: string, title: string): Structure {
   const found = readStructure(markdown);
   const [first] = found.headings;

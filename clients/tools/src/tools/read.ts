@@ -63,7 +63,7 @@ async function readDocument(session: Session, id: string, offset: number, limit:
   return { id, ...(title === undefined ? {} : { title }), content, offset: start, size, ...nextOf(end, size) };
 }
 
-/** A part of a stored text file; ToolError if it is no text. */
+/** A part of a stored text file; ToolError if it is not text. */
 export async function readPart(session: Session, file: StoredFile, offset: number, limit: number): Promise<Part> {
   const start = Math.min(offset, file.size);
   const bytes = await session.readRange(file, start, Math.min(start + limit, file.size));

@@ -288,7 +288,7 @@ function finishOf({ unified, raw }: { unified: string; raw: string | undefined }
   return unified.replaceAll('-', '_');
 }
 
-/** What the provider counted, unless it is no number of tokens. */
+/** What the provider counted, unless it is not a number of tokens. */
 function readUsage(usage: unknown): TokenUsage | undefined {
   const totalOf = (part: unknown) => (isRecord(part) ? part.total : undefined);
   const prompt = isRecord(usage) ? totalOf(usage.inputTokens) : undefined;

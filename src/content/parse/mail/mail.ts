@@ -3,6 +3,7 @@ import { htmlBlocks } from '../html/blocks.ts';
 import { plainStructure } from '../html/structure/structure.ts';
 import { parseHtml } from '../html/tree.ts';
 import { parseLimits } from '../limits.ts';
+import { decodeText, wideCharset } from '../text/charset.ts';
 import { isoDate } from '../text/text.ts';
 import { type Attached, failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
@@ -20,12 +21,7 @@ type MailFields = {
 
 /** An e-mail: subject as the heading, sender, recipients and date, the text, the names of attachments. Throws ParseError. */
 export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument & { attached: Attached[] }> {
-  let email: Email;
-  try {
-    email = await PostalMime.parse(bytes, { maxNestingDepth: 64, maxHeadersSize: 1024 * 1024 });
-  } catch (error) {
-    throw failed('The e-mail is damaged or nested too deeply to be read.', error);
-  }
+  const email = await readMail(bytes);
   const files = email.attachments.filter((one) => !one.related || one.filename);
   const nameOf = (one: Attachment) => one.filename ?? `unnamed (${one.mimeType})`;
   const document = mailDocument('eml', {
@@ -46,6 +42,20 @@ export async function parseMail(bytes: Uint8Array): Promise<ParsedDocument & { a
       return { name: attachmentName(nameOf(one)), contentType: one.mimeType, bytes, byteLength: bytes.byteLength };
     });
   return { ...document, attached };
+}
+
+/** Reads a mail or a web archive. One that was saved in UTF-16 is read as UTF-8. Throws ParseError. */
+export async function readMail(bytes: Uint8Array): Promise<Email> {
+  const isMarked = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+  const isWide = isMarked || wideCharset(bytes) !== undefined;
+  try {
+    return await PostalMime.parse(isWide ? Buffer.from(decodeText(bytes).text) : bytes, {
+      maxNestingDepth: 64,
+      maxHeadersSize: 1024 * 1024,
+    });
+  } catch (error) {
+    throw failed('The e-mail is damaged or nested too deeply to be read.', error);
+  }
 }
 
 /** The name of an attachment on one line, at most 300 characters. */
@@ -89,7 +99,7 @@ export function mailDocument(kind: string, mail: MailFields): ParsedDocument {
 }
 
 /** The blocks of the HTML part if it has content, otherwise of the text, whose quotes and line ends are kept. */
-function bodyBlocks(mail: MailFields): Block[] {
+export function bodyBlocks(mail: Pick<Email, 'html' | 'text'>): Block[] {
   if (mail.html !== undefined && mail.html.trim() !== '') {
     const { root, truncated } = parseHtml(mail.html.slice(0, parseLimits.markdownCharactersMax));
     if (truncated) throw failed('The e-mail has more parts than can be read.');

@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import type { CompoundFile } from '../office/cfb.ts';
 import { parseRtf } from '../office/rtf.ts';
 import { decodeText } from '../text/charset.ts';
@@ -13,7 +14,7 @@ const rtfBytesMax = 64 * 1024 * 1024;
 export function parseMsg(file: CompoundFile, place = ''): ReadDocument {
   const text = (tag: string, folder = place): string => {
     const wide = file.read(`${folder}__substg1.0_${tag}001F`);
-    if (wide) return wide.toString('utf16le').replaceAll('\0', '');
+    if (wide) return decodeUtf16(wide).replaceAll('\0', '');
     const narrow = file.read(`${folder}__substg1.0_${tag}001E`);
     return narrow ? decodeText(narrow, 'windows-1252').text.replaceAll('\0', '') : '';
   };

@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import { failed } from '../types.ts';
 
 const endOfChain = 0xfffffffe;
@@ -103,7 +104,7 @@ export class CompoundFile {
       const at = index * 128;
       const nameLength = Math.min(64, bytes.readUInt16LE(at + 64));
       return {
-        name: bytes.toString('utf16le', at, at + Math.max(0, nameLength - 2)),
+        name: decodeUtf16(bytes, at, at + Math.max(0, nameLength - 2)),
         type: bytes.readUInt8(at + 66),
         left: bytes.readUInt32LE(at + 68),
         right: bytes.readUInt32LE(at + 72),

@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import { formatNumber } from './list-numbers.ts';
 
 export type ParagraphFormat = {
@@ -176,7 +177,7 @@ function readStyle(bytes: Buffer, baseBytes: number): Style {
   if (bytes.byteLength < baseBytes + 2) return none;
   const kind = bytes.readUInt16LE(2) & 15;
   const nameLength = bytes.readUInt16LE(baseBytes);
-  const name = bytes.toString('utf16le', baseBytes + 2, baseBytes + 2 + nameLength * 2);
+  const name = decodeUtf16(bytes, baseBytes + 2, baseBytes + 2 + nameLength * 2);
   let at = baseBytes + 2 + nameLength * 2 + 2;
   at += at & 1;
   let properties: Buffer = Buffer.alloc(0);
@@ -203,7 +204,7 @@ function readLists(main: Buffer, table: Buffer): Level[][] {
       const skipped = table.readUInt8(at + 24) + table.readUInt8(at + 25);
       at += 28 + skipped;
       const length = table.readUInt16LE(at);
-      levels.push({ start: startAt, format, text: table.toString('utf16le', at + 2, at + 2 + length * 2) });
+      levels.push({ start: startAt, format, text: decodeUtf16(table, at + 2, at + 2 + length * 2) });
       at += 2 + length * 2;
     }
     byId.set(id, levels);

@@ -2,10 +2,9 @@ import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import type { CompoundFile } from './cfb.ts';
 import { DocFormats, type ParagraphFormat } from './doc-formats.ts';
+import { noteMark, type Paragraph, readDocText } from './doc-text.ts';
 
-type Piece = { from: number; to: number; offset: number; wide: boolean };
-
-/** An old Word document (Word 97 to 2003, [MS-DOC]): paragraphs, headings, lists, tables. Throws ParseError. */
+/** An old Word document (Word 97 to 2003, [MS-DOC]): paragraphs, headings, lists, tables, notes, text boxes. Throws ParseError. */
 export function parseDoc(file: CompoundFile): ParsedDocument {
   const main = file.read('WordDocument');
   if (!main || main.byteLength < 0x1aa) throw failed('The file is damaged: the text of the Word document is missing.');
@@ -24,52 +23,25 @@ export function parseDoc(file: CompoundFile): ParsedDocument {
 }
 
 function readBlocks(main: Buffer, table: Buffer): Block[] {
-  const pieces = readPieces(main, table);
-  const bodyCharacters = main.readUInt32LE(0x4c);
   const formats = new DocFormats(main, table);
-  const builder = new BlockBuilder(formats);
-  let text = '';
-  let position = 0;
-  for (const piece of pieces) {
-    const length = Math.min(piece.to, bodyCharacters) - piece.from;
-    if (length <= 0) break;
-    const bytes = main.subarray(piece.offset, piece.offset + length * (piece.wide ? 2 : 1));
-    const characters = piece.wide ? bytes.toString('utf16le') : new TextDecoder('windows-1252').decode(bytes);
-    for (let index = 0; index < characters.length; index++) {
-      const character = characters.charAt(index);
-      position = piece.offset + index * (piece.wide ? 2 : 1);
-      if (character === '\r' || character === '\u0007' || character === '\f') {
-        builder.paragraph(text, character, formats.paragraphAt(position));
-        text = '';
-      } else text += character;
-    }
-  }
-  builder.paragraph(text, '\r', formats.paragraphAt(position));
-  return builder.finish();
+  const { body, boxes } = readDocText(main, table);
+  const notes: Paragraph[][] = [];
+  const blocks = [body, ...boxes].flatMap((paragraphs) => writeStory(paragraphs, formats, notes));
+  notes.forEach((note, index) => {
+    blocks.push({ type: 'note', label: String(index + 1), blocks: writeStory(note, formats, []) });
+  });
+  return blocks;
 }
 
-/** The piece table: where in the file each run of characters is, and how wide its characters are. */
-function readPieces(main: Buffer, table: Buffer): Piece[] {
-  const start = main.readUInt32LE(0x1a2);
-  const end = start + main.readUInt32LE(0x1a6);
-  let at = start;
-  while (at < end && table.readUInt8(at) === 1) at += 3 + table.readUInt16LE(at + 1);
-  if (at >= end || table.readUInt8(at) !== 2)
-    throw failed('The Word document is damaged: its text cannot be assembled.');
-  const size = table.readUInt32LE(at + 1);
-  const count = Math.floor((size - 4) / 12);
-  at += 5;
-  return Array.from({ length: count }, (_, index) => {
-    const packed = table.readUInt32LE(at + (count + 1) * 4 + index * 8 + 2);
-    const wide = (packed & 0x40000000) === 0;
-    const offset = packed & 0x3fffffff;
-    return {
-      from: table.readUInt32LE(at + index * 4),
-      to: table.readUInt32LE(at + (index + 1) * 4),
-      offset: wide ? offset : offset >>> 1,
-      wide,
-    };
-  });
+/** The blocks of these paragraphs. Adds the notes that they refer to, whose labels count on. */
+function writeStory(paragraphs: Paragraph[], formats: DocFormats, notes: Paragraph[][]): Block[] {
+  const builder = new BlockBuilder(formats);
+  for (const { text, end, offset, notes: own, boxes } of paragraphs) {
+    const labels = own.map((note) => `[^${notes.push(note)}]`);
+    const inside = boxes.flatMap((box) => writeStory(box, formats, notes));
+    builder.paragraph(text, end, formats.paragraphAt(offset), { labels, inside });
+  }
+  return builder.finish();
 }
 
 class BlockBuilder {
@@ -83,11 +55,21 @@ class BlockBuilder {
     this.#formats = formats;
   }
 
-  paragraph(raw: string, end: string, format: ParagraphFormat): void {
-    const text = escapeText(visibleText(raw)).trim();
+  /** Adds a paragraph with the labels of its notes, and the blocks of the text boxes that are anchored in it after it. */
+  paragraph(
+    raw: string,
+    end: string,
+    format: ParagraphFormat,
+    { labels, inside }: { labels: string[]; inside: Block[] },
+  ): void {
+    const pending = [...labels];
+    const text = escapeText(visibleText(raw))
+      .trim()
+      .replaceAll(noteMark, () => pending.shift() ?? '');
     const block = this.#block(text, format);
+    const blocks = block ? [block, ...inside] : inside;
     if (format.inTable || end === '\u0007') {
-      if (block) this.#cell.push(block);
+      this.#cell.push(...blocks);
       if (end !== '\u0007') return;
       if (format.rowEnd) this.#endRow();
       else {
@@ -97,7 +79,7 @@ class BlockBuilder {
       return;
     }
     this.#endTable();
-    if (block) this.#blocks.push(block);
+    this.#blocks.push(...blocks);
   }
 
   finish(): Block[] {
@@ -151,6 +133,7 @@ function visibleText(raw: string): string {
       if (code === 0x1e) text += '\u2011';
       else if (code === 9 || code === 0xa0) text += ' ';
       else if (code === 0x0b) text += '\v';
+      else if (character === noteMark) text += character;
       else if (code >= 0x20) text += character;
     }
   }

@@ -1,7 +1,7 @@
 import { child, childElements, descend, type XmlElement } from '../format/xml.ts';
 import { isOn } from './ooxml.ts';
 
-export type RunFormat = { bold: boolean; italic: boolean; strike: boolean };
+export type RunFormat = { bold: boolean; italic: boolean; strike: boolean; hidden: boolean };
 export type ParagraphStyle = {
   /** 1 to 6 for headings, undefined for others. */
   heading: number | undefined;
@@ -56,7 +56,7 @@ export class DocxStyles {
     return resolved;
   }
 
-  /** Whether text in this character style is bold, italic or struck through. */
+  /** Whether text in this character style is bold, italic, struck through or hidden. */
   character(id: string | undefined): Partial<RunFormat> {
     if (id === undefined) return {};
     const format: Partial<RunFormat> = {};
@@ -91,7 +91,7 @@ export class DocxStyles {
       const level = descend(style.paragraph, 'numPr', 'ilvl')?.attributes.val;
       if (numberLevel === undefined && level !== undefined) numberLevel = Number(level);
     }
-    const run: RunFormat = { bold: false, italic: false, strike: false };
+    const run: RunFormat = { bold: false, italic: false, strike: false, hidden: false };
     for (const style of [...chain].reverse()) Object.assign(run, runFormat(style.run));
     return {
       heading: heading === 0 || /^toc\b/.test(own) ? undefined : heading,
@@ -127,6 +127,7 @@ export function runFormat(properties: XmlElement | undefined): Partial<RunFormat
     if (one.name === 'b') format.bold = isOn(one);
     else if (one.name === 'i') format.italic = isOn(one);
     else if (one.name === 'strike' || one.name === 'dstrike') format.strike = isOn(one);
+    else if (one.name === 'vanish') format.hidden = isOn(one);
   }
   return format;
 }

@@ -2,19 +2,12 @@ import { child, childElements, descend, descendants, textOf, type XmlElement } f
 import { ZipArchive } from '../format/zip.ts';
 import { parseLimits } from '../limits.ts';
 import { failed, type ParsedDocument } from '../types.ts';
-import {
-  type Block,
-  codeSpan,
-  escapeText,
-  link,
-  mark,
-  oneLine,
-  writeInline,
-  writeMarkdown,
-} from '../write-markdown.ts';
+import { type Block, escapeText, link, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
+import { diagramBlocks } from './diagram.ts';
 import { DocxLists } from './docx-lists.ts';
-import { DocxStyles, type ParagraphStyle, type RunFormat, runFormat } from './docx-styles.ts';
+import { inlineText, joinRuns, linkRuns, plainRun, type Run, symbol, unescapeText } from './docx-runs.ts';
+import { DocxStyles, type ParagraphStyle, runFormat } from './docx-styles.ts';
 import { mathToTex } from './omml.ts';
 import { coreProperties, isOn, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
 
@@ -26,26 +19,40 @@ export async function parseDocx(bytes: Uint8Array): Promise<ParsedDocument> {
   const part = mainPart(zip) ?? zip.names.find((name) => /^word\/document\d*\.xml$/i.test(name));
   const body = descend(readPart(zip, part), 'document', 'body');
   if (part === undefined || !body) throw failed('The file is damaged: the text of the Word document is missing.');
-  const converter = new DocxConverter(zip, part);
+  const converter = new DocxConverter(zip, part, await readChunks(zip, part));
   const markdown = writeMarkdown([...converter.blocks(body), ...converter.notes()]);
   const language = converter.language;
   return { kind: 'docx', markdown, ...(language ? { language } : {}), ...coreProperties(zip) };
 }
 
-type Run = { text: string; format: RunFormat; code: boolean; script: 'sub' | 'sup' | '' };
-type Field = { instruction: string; shown: boolean };
+/** A field, and where its result begins among the runs of its paragraph. */
+type Field = { instruction: string; shown: boolean; runs: Run[]; start: number };
+
+/** Documents in another format (HTML, web archives, RTF, text) that Word inserts when it opens the file, by relationship. */
+async function readChunks(zip: ZipArchive, part: string): Promise<Map<string, Block[]>> {
+  const chunks = new Map<string, Block[]>();
+  for (const [id, { type, target, external }] of relationshipsOf(zip, part)) {
+    const bytes = type === 'aFChunk' && !external ? zip.read(target) : undefined;
+    if (bytes !== undefined) chunks.set(id, await (await import('./docx-chunk.ts')).chunkBlocks(bytes));
+  }
+  return chunks;
+}
 
 class DocxConverter {
   readonly #styles: DocxStyles;
   readonly #lists: DocxLists;
   readonly #links: Map<string, Relationship>;
   readonly #zip: ZipArchive;
+  readonly #chunks: Map<string, Block[]>;
   readonly #notes = new Map<string, XmlElement>();
   readonly #notesUsed: string[] = [];
   #fields: Field[] = [];
+  /** Text that begins the next paragraph: a drop cap, or a paragraph whose end was deleted. */
+  #carried: Run[] = [];
 
-  constructor(zip: ZipArchive, part: string) {
+  constructor(zip: ZipArchive, part: string, chunks: Map<string, Block[]>) {
     this.#zip = zip;
+    this.#chunks = chunks;
     this.#links = relationshipsOf(zip, part);
     const related = (type: string): XmlElement | undefined =>
       readPart(zip, [...this.#links.values()].find((one) => one.type === type)?.target);
@@ -63,8 +70,18 @@ class DocxConverter {
 
   blocks(container: XmlElement): Block[] {
     const blocks: Block[] = [];
+    const outer = this.#carried;
+    this.#carried = [];
     for (const one of childElements(container)) this.#block(one, blocks);
+    this.#endCarried(blocks);
+    this.#carried = outer;
     return joinBlocks(blocks);
+  }
+
+  #endCarried(blocks: Block[]): void {
+    const text = joinRuns(this.#carried);
+    this.#carried = [];
+    if (text.trim() !== '') blocks.push({ type: 'paragraph', text });
   }
 
   /** Foot- and endnotes that the text refers to, in the order of their references. */
@@ -87,6 +104,7 @@ class DocxConverter {
         this.#paragraph(element, blocks);
         return;
       case 'tbl':
+        this.#endCarried(blocks);
         this.#table(element, blocks);
         return;
       case 'sdt':
@@ -102,6 +120,9 @@ class DocxConverter {
       case 'smartTag':
         for (const one of childElements(element)) this.#block(one, blocks);
         return;
+      case 'altChunk':
+        blocks.push(...(this.#chunks.get(element.attributes['r:id'] ?? '') ?? []));
+        return;
       case 'oMathPara':
       case 'oMath':
         this.#displayMath(element, blocks);
@@ -113,8 +134,14 @@ class DocxConverter {
     const styleId = child(properties, 'pStyle')?.attributes.val;
     const style = this.#styles.paragraph(styleId);
     const boxes: Block[] = [];
-    const runs: Run[] = [];
+    const runs = this.#carried;
+    this.#carried = [];
     this.#inline(element, style, runs, boxes);
+    if (continuesInNext(properties)) {
+      this.#carried = runs;
+      blocks.push(...boxes);
+      return;
+    }
     const heading = this.#headingLevel(properties, style);
     const label = this.#label(
       properties,
@@ -194,10 +221,15 @@ class DocxConverter {
         case 'AlternateContent':
           this.#inline(child(one, 'Choice') ?? child(one, 'Fallback') ?? one, style, runs, boxes);
           break;
+        case 'fldSimple': {
+          const start = runs.length;
+          this.#inline(one, style, runs, boxes);
+          linkRuns(runs, start, one.attributes.instr ?? '');
+          break;
+        }
         case 'ins':
         case 'moveTo':
         case 'smartTag':
-        case 'fldSimple':
         case 'customXml':
         case 'dir':
         case 'bdo':
@@ -208,7 +240,6 @@ class DocxConverter {
 
   #run(element: XmlElement, style: ParagraphStyle, runs: Run[], boxes: Block[]): void {
     const properties = child(element, 'rPr');
-    if (isOn(child(properties, 'vanish'))) return;
     const characterStyle = child(properties, 'rStyle')?.attributes.val;
     const position = child(properties, 'vertAlign')?.attributes.val;
     const run: Run = {
@@ -217,6 +248,7 @@ class DocxConverter {
       code: this.#styles.isCode(characterStyle),
       script: position === 'superscript' ? 'sup' : position === 'subscript' ? 'sub' : '',
     };
+    if (run.format.hidden) return;
     this.#runContents(element, run, runs, boxes, style);
     if (run.text !== '') runs.push(run);
   }
@@ -243,7 +275,7 @@ class DocxConverter {
           run.text += symbol(one.attributes.char, one.attributes.font);
           break;
         case 'fldChar':
-          this.#fieldMark(one.attributes.fldCharType);
+          this.#fieldMark(one.attributes.fldCharType, runs);
           break;
         case 'instrText': {
           const field = this.#fields.at(-1);
@@ -269,12 +301,16 @@ class DocxConverter {
     }
   }
 
-  #fieldMark(type: string | undefined): void {
-    if (type === 'begin' && this.#fields.length < 50) this.#fields.push({ instruction: '', shown: false });
+  #fieldMark(type: string | undefined, runs: Run[]): void {
+    if (type === 'begin' && this.#fields.length < 50)
+      this.#fields.push({ instruction: '', shown: false, runs, start: runs.length });
     else if (type === 'separate') {
       const field = this.#fields.at(-1);
-      if (field) field.shown = true;
-    } else if (type === 'end') this.#fields.pop();
+      if (field) Object.assign(field, { shown: true, runs, start: runs.length });
+    } else if (type === 'end') {
+      const field = this.#fields.pop();
+      if (field?.shown && field.runs === runs) linkRuns(runs, field.start, field.instruction);
+    }
   }
 
   #noteReference(key: string): string {
@@ -297,6 +333,8 @@ class DocxConverter {
       const target = this.#links.get(chart.attributes['r:id'] ?? chart.attributes.id ?? '')?.target;
       boxes.push(...chartBlocks(child(readPart(this.#zip, target), 'chartSpace')));
     }
+    for (const diagram of descendants(element, 'relIds'))
+      boxes.push(...diagramBlocks(readPart(this.#zip, this.#links.get(diagram.attributes['r:dm'] ?? '')?.target)));
     if (seen.size > 0) return;
     const name = descendants(element, 'docPr')[0] ?? descendants(element, 'shape')[0];
     const alternative = oneLine(name?.attributes.descr ?? name?.attributes.alt ?? '');
@@ -382,53 +420,11 @@ function joinBlocks(blocks: Block[]): Block[] {
   return joined;
 }
 
-/** Writes runs as Markdown. Runs of the same format are merged first, because Word splits words into runs arbitrarily. */
-function joinRuns(runs: Run[]): string {
-  let text = '';
-  let pending: Run | undefined;
-  const flush = (): void => {
-    if (pending) text += writeRun(pending);
-    pending = undefined;
-  };
-  for (const run of runs) {
-    const same =
-      pending && pending.code === run.code && pending.script === run.script && sameFormat(pending.format, run.format);
-    const blank = run.text.trim() === '' && run.script === '';
-    if (pending && (same || blank)) pending = { ...pending, text: pending.text + run.text };
-    else {
-      flush();
-      pending = { ...run };
-    }
-  }
-  flush();
-  return text;
-}
-
-function writeRun(run: Run): string {
-  if (run.text.trim() === '') return run.text;
-  if (run.code) return codeSpan(unescapeText(run.text));
-  let text = run.text;
-  if (run.script !== '') text = `<${run.script}>${text}</${run.script}>`;
-  if (run.format.strike) text = mark(text, '~~');
-  const delimiter = `${run.format.bold ? '**' : ''}${run.format.italic ? '*' : ''}`;
-  return delimiter === ''
-    ? text
-    : text
-        .split('  \n')
-        .map((line) => mark(line, delimiter))
-        .join('  \n');
-}
-
-function sameFormat(a: RunFormat, b: RunFormat): boolean {
-  return a.bold === b.bold && a.italic === b.italic && a.strike === b.strike;
-}
-
-function plainRun(run: Run): Run {
-  return { ...run, format: { ...run.format, bold: false, italic: false } };
-}
-
-function inlineText(text: string): Run {
-  return { text, format: { bold: false, italic: false, strike: false }, code: false, script: '' };
+/** Whether the next paragraph continues this one: it is a drop cap, or its end is a tracked deletion. */
+function continuesInNext(properties: XmlElement | undefined): boolean {
+  const dropCap = child(properties, 'framePr')?.attributes.dropCap ?? 'none';
+  const end = child(properties, 'rPr');
+  return dropCap !== 'none' || child(end, 'del') !== undefined || child(end, 'moveFrom') !== undefined;
 }
 
 function onlyMath(paragraph: XmlElement): boolean {
@@ -438,23 +434,4 @@ function onlyMath(paragraph: XmlElement): boolean {
 
 function isInsideMath(paragraph: XmlElement, text: XmlElement): boolean {
   return descendants(paragraph, 'oMath').some((math) => descendants(math, 't').includes(text));
-}
-
-/** Symbol fonts use characters from U+F000; the common ones have Unicode equivalents. */
-function symbol(code: string | undefined, font: string | undefined): string {
-  const value = Number.parseInt(code ?? '', 16) & 0xff;
-  if (!Number.isFinite(value)) return '';
-  if (/wingdings/i.test(font ?? ''))
-    return { 252: '✓', 251: '✗', 168: '☐', 254: '☑', 224: '→', 167: '▪' }[value] ?? '•';
-  const greek = 'ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ';
-  if (value >= 0x41 && value <= 0x5a) return greek[value - 0x41] ?? '';
-  if (value >= 0x61 && value <= 0x7a) return 'αβχδεφγηιϕκλμνοπθρστυϖωξψζ'[value - 0x61] ?? '';
-  return { 179: '≥', 163: '≤', 177: '±', 183: '•', 174: '→', 180: '×', 185: '≠', 187: '≈' }[value] ?? '•';
-}
-
-function unescapeText(text: string): string {
-  return text
-    .replaceAll(/\\([!-/:-@[-`{-~])/g, '$1')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&amp;', '&');
 }

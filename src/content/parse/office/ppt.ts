@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 import type { CompoundFile } from './cfb.ts';
@@ -6,30 +7,56 @@ type Atom = { type: number; instance: number; body: Buffer; isContainer: boolean
 type SlideText = { kind: number; text: string; rows?: string[][] };
 
 const depthMax = 40;
+const documentContainer = 1000;
 const slideContainer = 1006;
+const notesContainer = 1008;
+const notesText = 2;
 
-/** An old PowerPoint presentation ([MS-PPT]): titles and texts of the slides in order. Throws ParseError. */
+/** An old PowerPoint presentation ([MS-PPT]): titles, texts and notes of the slides in order. Throws ParseError. */
 export function parsePpt(file: CompoundFile): ParsedDocument {
   const stream = file.read('PowerPoint Document');
   if (!stream) throw failed('The file is damaged: the presentation is missing.');
-  const objects = persistedObjects(stream, file.read('Current User'));
-  const document = atoms(stream).find((atom) => atom.type === 1000);
-  const list = document ? atoms(document.body).find((atom) => atom.type === 4080 && atom.instance === 0) : undefined;
-  const outline = list ? readOutline(list.body) : [];
+  const { objects, documentId } = persistedObjects(stream, file.read('Current User'));
+  const newest = atomAt(stream, objects.get(documentId));
+  const document =
+    newest?.type === documentContainer ? newest : atoms(stream).find(({ type }) => type === documentContainer);
+  const lists = document ? atoms(document.body).filter(({ type }) => type === 4080) : [];
+  const outlineOf = (instance: number): Outline[] =>
+    readOutline(lists.find((list) => list.instance === instance)?.body ?? Buffer.alloc(0));
+  const slides = outlineOf(0);
+  const notes = readNotes(outlineOf(2).map(({ reference }) => atomAt(stream, objects.get(reference))));
   const blocks: Block[] = [];
-  outline.forEach(({ reference, texts }, index) => {
+  slides.forEach(({ reference, id, texts }, index) => {
     if (index > 0) blocks.push({ type: 'comment', text: `slide ${index + 1}` });
-    const offset = objects.get(reference);
-    const drawn = offset === undefined ? [] : drawnTexts(atoms(stream.subarray(offset))[0]);
+    const slide = atomAt(stream, objects.get(reference));
+    const drawn = slide?.type === slideContainer ? drawnTexts(slide) : [];
+    const known = new Set(texts.map(({ text }) => text));
     blocks.push(
-      ...slideBlocks(
-        texts.length > 0
-          ? [...texts, ...drawn.filter((one) => !texts.some((known) => known.text === one.text))]
-          : drawn,
-      ),
+      ...slideBlocks([...texts, ...drawn.filter((one) => !known.has(one.text))]),
+      ...noteBlocks(notes.get(id) ?? []),
     );
   });
-  return { kind: 'ppt', markdown: writeMarkdown(blocks), pages: outline.length };
+  return { kind: 'ppt', markdown: writeMarkdown(blocks), pages: slides.length };
+}
+
+/** The texts of the notes pages, by the slide that they belong to. */
+function readNotes(pages: (Atom | undefined)[]): Map<number, SlideText[]> {
+  const notes = new Map<number, SlideText[]>();
+  for (const page of pages) {
+    if (page?.type !== notesContainer) continue;
+    const own = atoms(page.body).find(({ type }) => type === 1009)?.body;
+    if (own && own.byteLength >= 4)
+      notes.set(
+        own.readUInt32LE(0),
+        drawnTexts(page).filter(({ kind }) => kind === notesText),
+      );
+  }
+  return notes;
+}
+
+function noteBlocks(texts: SlideText[]): Block[] {
+  const blocks = slideBlocks(texts);
+  return blocks.length === 0 ? [] : [{ type: 'quote', blocks: [{ type: 'paragraph', text: 'Notes:' }, ...blocks] }];
 }
 
 function slideBlocks(texts: SlideText[]): Block[] {
@@ -48,23 +75,26 @@ function slideBlocks(texts: SlideText[]): Block[] {
   });
 }
 
-type Outline = { reference: number; texts: SlideText[] };
+type Outline = { reference: number; id: number; texts: SlideText[] };
 
 /** The document's list of slides, each with the texts of its title and body placeholders. */
 function readOutline(list: Buffer): Outline[] {
   const slides: Outline[] = [];
   let kind = 4;
   for (const atom of atoms(list)) {
-    if (atom.type === 1011)
-      slides.push({ reference: atom.body.byteLength >= 4 ? atom.body.readUInt32LE(0) : 0, texts: [] });
+    if (atom.type === 1011) slides.push({ reference: numberAt(atom.body, 0), id: numberAt(atom.body, 12), texts: [] });
     else if (atom.type === 3999) kind = atom.body.byteLength >= 4 ? atom.body.readUInt32LE(0) : 4;
     else if (atom.type === 4000 || atom.type === 4008) slides.at(-1)?.texts.push({ kind, text: atomText(atom) });
   }
   return slides;
 }
 
+function numberAt(body: Buffer, at: number): number {
+  return body.byteLength >= at + 4 ? body.readUInt32LE(at) : 0;
+}
+
 /** Texts in the shapes of a slide, in drawing order. */
-function drawnTexts(slide: Atom | undefined): SlideText[] {
+function drawnTexts(slide: Atom): SlideText[] {
   const texts: SlideText[] = [];
   let kind = 4;
   const visit = (atom: Atom, depth: number): void => {
@@ -74,7 +104,7 @@ function drawnTexts(slide: Atom | undefined): SlideText[] {
     else if ((atom.isContainer || atom.type === 0xf00d) && depth < depthMax)
       for (const inner of atoms(atom.body)) visit(inner, depth + 1);
   };
-  if (slide?.type === slideContainer) visit(slide, 0);
+  visit(slide, 0);
   return texts;
 }
 
@@ -119,31 +149,35 @@ function readCell(shape: Atom): TableCell[] {
   if (shape.type !== shapeContainer) return [];
   const place = atoms(shape.body).find(({ type }) => type === childAnchor)?.body;
   if (!place || place.byteLength < 16) return [];
-  const texts = drawnTexts({ ...shape, type: slideContainer, isContainer: true });
+  const texts = drawnTexts(shape);
   const [left = 0, top = 0, right = 0, bottom = 0] = [0, 4, 8, 12].map((at) => place.readInt32LE(at));
   if (right <= left || bottom <= top) return [];
   return [{ left, top, right, bottom, text: texts.map(({ text }) => text).join(' ') }];
 }
 
 function atomText(atom: Atom): string {
-  return atom.type === 4000 ? atom.body.toString('utf16le') : atom.body.toString('latin1');
+  return atom.type === 4000 ? decodeUtf16(atom.body) : atom.body.toString('latin1');
 }
 
-/** The offset of each numbered object in the newest edit that contains it. */
-function persistedObjects(stream: Buffer, currentUser: Buffer | undefined): Map<number, number> {
+/** The offset of each numbered object in the newest edit that contains it, and the number of the document. */
+function persistedObjects(
+  stream: Buffer,
+  currentUser: Buffer | undefined,
+): { objects: Map<number, number>; documentId: number } {
   const objects = new Map<number, number>();
-  if (!currentUser || currentUser.byteLength < 20) return objects;
+  let documentId = 0;
+  if (!currentUser || currentUser.byteLength < 20) return { objects, documentId };
   if (currentUser.readUInt32LE(12) === 0xf3d1c4df) throw unsupported('The presentation is protected by a password.');
   let edit = currentUser.readUInt32LE(16);
   for (let guard = 0; guard < 1000 && edit > 0 && edit + 28 <= stream.byteLength; guard++) {
-    const directory = stream.readUInt32LE(edit + 20);
-    const atom = atoms(stream.subarray(directory))[0];
+    documentId ||= stream.readUInt32LE(edit + 24);
+    const atom = atomAt(stream, stream.readUInt32LE(edit + 20));
     if (atom?.type === 6002) readDirectory(atom.body, objects);
     const previous = stream.readUInt32LE(edit + 16);
     if (previous >= edit) break;
     edit = previous;
   }
-  return objects;
+  return { objects, documentId };
 }
 
 function readDirectory(body: Buffer, objects: Map<number, number>): void {
@@ -158,17 +192,21 @@ function readDirectory(body: Buffer, objects: Map<number, number>): void {
   }
 }
 
-/** The records of one level. A record that extends past the end is the last. */
+/** The records of one level. */
 function atoms(bytes: Buffer): Atom[] {
   const found: Atom[] = [];
   let at = 0;
-  while (at + 8 <= bytes.byteLength) {
-    const head = bytes.readUInt16LE(at);
-    const length = bytes.readUInt32LE(at + 4);
-    const body = bytes.subarray(at + 8, at + 8 + length);
-    found.push({ type: bytes.readUInt16LE(at + 2), instance: head >>> 4, isContainer: (head & 15) === 15, body });
-    if (found.length === 1 && at === 0 && bytes.byteLength > at + 8 + length && found[0]?.type === 1006) break;
-    at += 8 + length;
+  for (let atom = atomAt(bytes, 0); atom; atom = atomAt(bytes, at)) {
+    found.push(atom);
+    at += 8 + bytes.readUInt32LE(at + 4);
   }
   return found;
+}
+
+/** The record that begins there. One that extends past the end is cut. */
+function atomAt(bytes: Buffer, at: number | undefined): Atom | undefined {
+  if (at === undefined || at + 8 > bytes.byteLength) return undefined;
+  const head = bytes.readUInt16LE(at);
+  const body = bytes.subarray(at + 8, at + 8 + bytes.readUInt32LE(at + 4));
+  return { type: bytes.readUInt16LE(at + 2), instance: head >>> 4, isContainer: (head & 15) === 15, body };
 }

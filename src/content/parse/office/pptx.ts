@@ -3,6 +3,7 @@ import { ZipArchive } from '../format/zip.ts';
 import { failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
+import { diagramBlocks } from './diagram.ts';
 import { formatNumber } from './list-numbers.ts';
 import { mathToTex } from './omml.ts';
 import { coreProperties, isOn, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
@@ -187,14 +188,6 @@ class SlideConverter {
 function readingOrder(shapes: XmlElement[]): XmlElement[] {
   const isTitle = (shape: XmlElement): boolean => /^(?:title|ctrTitle)$/.test(placeholderOf(shape)?.type ?? '');
   return [...shapes.filter(isTitle), ...shapes.filter((shape) => !isTitle(shape))];
-}
-
-function diagramBlocks(model: XmlElement | undefined): Block[] {
-  return descendants(model, 'pt')
-    .filter((point) => (point.attributes.type ?? 'node') === 'node')
-    .map((point) => oneLine(descendants(point, 't').map(textOf).join(' ')))
-    .filter((text) => text !== '')
-    .map((text) => ({ type: 'item', depth: 0, marker: '-', text: escapeText(text) }));
 }
 
 /** Joins neighbouring runs of the same format: `**a****b**` becomes `**ab**`. */

@@ -1,11 +1,19 @@
 import iconv from 'iconv-lite';
 import { escapeText, mark } from '../write-markdown.ts';
 
-export type Piece = { text: string; bold: boolean; italic: boolean; strike: boolean; script: '' | 'sub' | 'sup' };
+export type Piece = {
+  text: string;
+  bold: boolean;
+  italic: boolean;
+  strike: boolean;
+  script: '' | 'sub' | 'sup';
+  note?: string;
+};
 
 export function writePieces(pieces: Piece[]): string {
   return pieces
     .map((piece) => {
+      if (piece.note !== undefined) return `[^${piece.note}]`;
       let text = escapeText(piece.text.replaceAll('\t', ' '));
       if (text.trim() === '') return text;
       if (piece.script !== '') text = `<${piece.script}>${text}</${piece.script}>`;

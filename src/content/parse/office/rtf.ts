@@ -13,17 +13,27 @@ import {
 
 const groupDepthMax = 500;
 
-/** Rich Text Format: paragraphs, headings by style, lists, tables, bold and italic. Throws ParseError. */
+/** Rich Text Format: paragraphs, headings by style, lists, tables, notes, bold and italic. Throws ParseError. */
 export function parseRtf(bytes: Uint8Array): ParsedDocument {
-  const reader = new RtfReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'));
-  reader.read();
-  const { title, author } = reader.info;
+  const { blocks, info } = readRtf(bytes);
+  const { title, author } = info;
   return {
     kind: 'rtf',
-    markdown: writeMarkdown(reader.blocks),
+    markdown: writeMarkdown(blocks),
     ...(title ? { title } : {}),
     ...(author ? { author } : {}),
   };
+}
+
+/** The blocks of a text in RTF. Throws ParseError. */
+export function rtfBlocks(bytes: Uint8Array): Block[] {
+  return readRtf(bytes).blocks;
+}
+
+function readRtf(bytes: Uint8Array): RtfReader {
+  const reader = new RtfReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'));
+  reader.read();
+  return reader;
 }
 
 type State = {
@@ -41,6 +51,9 @@ type State = {
   listLevel: number;
   inList: boolean;
 };
+
+/** A note that is being read, and what was read of the paragraph that refers to it. */
+type Note = { depth: number; blocks: Block[]; pieces: Piece[]; listText: string };
 
 class RtfReader {
   readonly blocks: Block[] = [];
@@ -67,14 +80,19 @@ class RtfReader {
   #baseCodepage = 'windows-1252';
   #font = 0;
   #bytes: number[] = [];
+  /** Characters that stand for the last Unicode character in readers without Unicode, not read yet. */
   #skip = 0;
   #starred = false;
+  /** Whether nothing has followed the brace that opened the group: only there does `\\*` mark a destination. */
+  #atStart = false;
   #pieces: Piece[] = [];
   #listText = '';
   #styleName = '';
   #cellBlocks: Block[] = [];
   #row: string[] = [];
   #rows: string[][] = [];
+  #note: Note | undefined;
+  readonly #notes: Block[] = [];
 
   /** The effects of control words. Other words are ignored. */
   readonly #controlWords: Record<string, (state: State, value: number | undefined) => void> = {
@@ -109,7 +127,7 @@ class RtfReader {
     nestrow: () => this.#endRow(),
     line: () => this.#append('\u2028'),
     tab: (state) => this.#append(state.destination === 'listtext' ? ' ' : '\t'),
-    footnote: () => this.#append(' ('),
+    footnote: (state) => this.#startNote(state),
 
     pard: (state) => {
       Object.assign(state, { inTable: false, style: 0, outline: undefined, listLevel: 0, inList: false });
@@ -167,22 +185,28 @@ class RtfReader {
       const character = text.charAt(at);
       if (character === '{') {
         this.#open();
+        this.#atStart = true;
         at += 1;
+        continue;
       } else if (character === '}') {
         this.#close();
         at += 1;
         if (this.#stack.length === 0 && /^\s*\{\\rtf/.test(text.slice(0, 100))) break;
       } else if (character === '\\') at = this.#control(at);
-      else if (character === '\r' || character === '\n') at += 1;
-      else {
+      else if (character === '\r' || character === '\n') {
+        at += 1;
+        continue;
+      } else {
         let end = at;
         while (end < text.length && !'{}\\\r\n'.includes(text.charAt(end))) end += 1;
         for (let index = at; index < end; index++) this.#byte(text.charCodeAt(index));
         at = end;
       }
+      this.#atStart = false;
     }
     this.#endParagraph();
     this.#endTable();
+    this.blocks.push(...this.#notes);
   }
 
   #open(): void {
@@ -191,14 +215,17 @@ class RtfReader {
     this.#stack.push(this.#state);
     this.#state = { ...this.#state };
     this.#starred = false;
+    this.#skip = 0;
   }
 
   #close(): void {
     this.#flushBytes();
+    this.#skip = 0;
     if (this.#state.destination === 'styles' && this.#styleName !== '') {
       this.#styleNames.set(this.#state.style, this.#styleName.replace(/;$/, '').trim().toLowerCase());
       this.#styleName = '';
     }
+    if (this.#note?.depth === this.#stack.length) this.#endNote(this.#note);
     this.#state = this.#stack.pop() ?? this.#state;
   }
 
@@ -211,7 +238,7 @@ class RtfReader {
       return at + 4;
     }
     if (!/[A-Za-z]/.test(next)) {
-      if (next === '*') this.#starred = true;
+      if (next === '*') this.#starred = this.#atStart;
       else if ('\\{}'.includes(next)) this.#byte(next.charCodeAt(0));
       else if (next === '\n' || next === '\r') this.#word('par', undefined);
       else this.#append(controlCharacters[next] ?? '');
@@ -232,6 +259,7 @@ class RtfReader {
 
   #word(word: string, value: number | undefined): void {
     if (word !== 'u') this.#flushBytes();
+    this.#skip = 0;
     const state = this.#state;
     if (this.#starred && !/^(?:fldinst|listtext|pntext|shptxt|shpinst)$/.test(word)) {
       this.#starred = false;
@@ -263,6 +291,25 @@ class RtfReader {
   #setFontCharset(state: State, charset: number): void {
     const name = charsets[charset];
     if (state.destination === 'fonts' && name !== undefined) this.#fontCodepages.set(this.#font, name);
+  }
+
+  /** A foot- or endnote stands in the text as a group, with paragraphs of its own. */
+  #startNote(state: State): void {
+    if (this.#note || state.destination !== 'body') return;
+    this.#note = { depth: this.#stack.length, blocks: [], pieces: this.#pieces, listText: this.#listText };
+    this.#pieces = [];
+    this.#listText = '';
+  }
+
+  #endNote(note: Note): void {
+    this.#endParagraph();
+    this.#note = undefined;
+    this.#pieces = note.pieces;
+    this.#listText = note.listText;
+    if (note.blocks.length === 0) return;
+    const label = String(this.#notes.length + 1);
+    this.#notes.push({ type: 'note', label, blocks: note.blocks });
+    this.#pieces.push({ text: '', bold: false, italic: false, strike: false, script: '', note: label });
   }
 
   #startListText(state: State): void {
@@ -306,7 +353,14 @@ class RtfReader {
     if (state.hidden || text === '') return;
     const last = this.#pieces.at(-1);
     const { bold, italic, strike, script } = state;
-    if (last && last.bold === bold && last.italic === italic && last.strike === strike && last.script === script)
+    if (
+      last &&
+      last.note === undefined &&
+      last.bold === bold &&
+      last.italic === italic &&
+      last.strike === strike &&
+      last.script === script
+    )
       last.text += text;
     else this.#pieces.push({ text, bold, italic, strike, script });
   }
@@ -317,7 +371,8 @@ class RtfReader {
     this.#pieces = [];
     this.#listText = '';
     if (!block) return;
-    if (this.#state.inTable) this.#cellBlocks.push(block);
+    if (this.#note) this.#note.blocks.push(block);
+    else if (this.#state.inTable) this.#cellBlocks.push(block);
     else {
       this.#endTable();
       this.blocks.push(block);

@@ -56,24 +56,31 @@ const mergeCellsMax = 10_000;
 
 /** Writes a sheet. Empty rows and columns separate it into tables; a lone cell becomes a paragraph. */
 export function sheetBlocks(grid: SheetGrid): Block[] {
-  fillMerges(grid);
+  const merged = fillMerges(grid);
   const blocks: Block[] = [];
   const rows = [...grid.rows.keys()].sort((a, b) => a - b);
   const columns = [...new Set([...grid.rows.values()].flatMap((cells) => [...cells.keys()]))].sort((a, b) => a - b);
-  for (const area of splitIntoTables(grid, { rows, columns }, 0)) blocks.push(...areaBlocks(grid, area));
+  for (const area of splitIntoTables(grid, { rows, columns }, 0)) blocks.push(...areaBlocks(grid, area, merged));
   if (grid.truncated) blocks.push({ type: 'comment', text: `only the first ${parseLimits.sheetRowsMax} rows` });
   return blocks;
 }
 
-/** A merged cell repeats its text in each position, so that every row can be read by itself. */
-function fillMerges(grid: SheetGrid): void {
+/**
+ * A merged cell repeats its text in each position, so that every row can be read by itself. Returns the last column of each,
+ * by row and first column.
+ */
+function fillMerges(grid: SheetGrid): Map<string, number> {
+  const merged = new Map<string, number>();
   for (const { top, left, bottom, right } of grid.merges) {
     const text = grid.rows.get(top)?.get(left);
     if (text === undefined || (bottom - top + 1) * (right - left + 1) > mergeCellsMax) continue;
-    for (let row = top; row <= bottom; row++)
+    for (let row = top; row <= bottom; row++) {
+      merged.set(`${row} ${left}`, right);
       for (let column = left; column <= right; column++)
         if (row !== top || column !== left) grid.set(row, column, text);
+    }
   }
+  return merged;
 }
 
 /** Splits along empty rows, then along empty columns, until nothing separates further. */
@@ -118,12 +125,16 @@ function split(numbers: number[]): number[][] {
 }
 
 /** A first row that is one cell merged over the whole width is the table's title. */
-function areaBlocks(grid: SheetGrid, area: Area): Block[] {
+function areaBlocks(grid: SheetGrid, area: Area, merged: Map<string, number>): Block[] {
   grid.budget.addPlaces(area.rows.length * area.columns.length);
   const rows = area.rows.map((row) => area.columns.map((column) => grid.rows.get(row)?.get(column) ?? ''));
-  const isTitle = (row: string[], index: number): boolean =>
-    new Set(row).size === 1 && (index === rows.length - 1 || area.columns.length > 1);
-  const start = rows.findIndex((row, index) => !isTitle(row, index));
+  const [first = 0] = area.columns;
+  const last = area.columns.at(-1) ?? first;
+  const isTitle = (index: number): boolean =>
+    area.columns.length === 1
+      ? rows.length === index + 1
+      : (merged.get(`${area.rows[index]} ${first}`) ?? first) >= last;
+  const start = rows.findIndex((_row, index) => !isTitle(index));
   const titles = rows.slice(0, start < 0 ? rows.length : start);
   const blocks = titles.map((row): Block => ({ type: 'paragraph', text: row[0] ?? '' }));
   return start < 0 ? blocks : [...blocks, { type: 'table', rows: rows.slice(start) }];

@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import { decodeText } from '../text/charset.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
@@ -172,7 +173,8 @@ class ContinuedReader {
       const part = this.#parts[this.#part] ?? Buffer.alloc(0);
       const width = flags & 1 ? 2 : 1;
       const taken = Math.min(left, Math.floor((part.byteLength - this.#at) / width));
-      text += part.toString(width === 2 ? 'utf16le' : 'latin1', this.#at, this.#at + taken * width);
+      const end = this.#at + taken * width;
+      text += width === 2 ? decodeUtf16(part, this.#at, end) : part.toString('latin1', this.#at, end);
       this.#at += taken * width;
       left -= taken;
       if (left > 0) {
@@ -220,9 +222,7 @@ function wideString(body: Buffer, at: number, lengthBytes: 1 | 2): string {
   let start = at + lengthBytes + 1;
   if (flags & 8) start += 2;
   if (flags & 4) start += 4;
-  return flags & 1
-    ? body.toString('utf16le', start, start + length * 2)
-    : body.toString('latin1', start, start + length);
+  return flags & 1 ? decodeUtf16(body, start, start + length * 2) : body.toString('latin1', start, start + length);
 }
 
 function narrow(bytes: Buffer): string {

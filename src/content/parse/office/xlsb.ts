@@ -1,3 +1,4 @@
+import { decodeUtf16 } from '../format/utf16.ts';
 import { ZipArchive } from '../format/zip.ts';
 import { failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
@@ -194,6 +195,6 @@ class Fields {
     if (length === 0xffffffff) return '';
     const start = this.#at;
     this.#at = Math.min(this.#body.byteLength, start + length * 2);
-    return this.#body.toString('utf16le', start, this.#at);
+    return decodeUtf16(this.#body, start, this.#at);
   }
 }

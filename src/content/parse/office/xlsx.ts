@@ -3,6 +3,7 @@ import { ZipArchive } from '../format/zip.ts';
 import { failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
+import { diagramBlocks } from './diagram.ts';
 import { coreProperties, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
 import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
 
@@ -193,6 +194,8 @@ export function sheetDrawings(zip: ZipArchive, sheetPart: string): Block[] {
       const file = links.get(chart.attributes['r:id'] ?? chart.attributes.id ?? '')?.target;
       blocks.push(...chartBlocks(descend(readPart(zip, file), 'chartSpace')));
     }
+    for (const diagram of descendants(drawing, 'relIds'))
+      blocks.push(...diagramBlocks(readPart(zip, links.get(diagram.attributes['r:dm'] ?? '')?.target)));
   }
   return blocks;
 }

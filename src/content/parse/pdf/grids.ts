@@ -34,7 +34,7 @@ export function findRuledTables(rules: Rule[]): Rule[][] {
   });
 }
 
-/** Strokes of letters that happen to lie above each other are no rules of a table: they end with their lines. */
+/** Strokes of letters that happen to lie above each other are not rules of a table: they end with their lines. */
 function hasWholeColumns({ xs, ys, vertical }: Grid): boolean {
   const height = (ys.at(-1) ?? 0) - (ys[0] ?? 0);
   return xs.every((x) => {

@@ -77,7 +77,7 @@ export function headingLevels(blocks: PdfBlock[], look: DocumentLook): Map<PdfBl
   return levels;
 }
 
-/** The heading level of a role of the logical structure, from 1; undefined if it is no heading. */
+/** The heading level of a role of the logical structure, from 1; undefined if it is not a heading. */
 export function roleLevel(role: string | undefined): number | undefined {
   if (role === undefined) return undefined;
   if (/^title$/i.test(role)) return 1;

@@ -7,7 +7,8 @@ import { articleContent, titledArticle } from './article.ts';
 import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
 import { enoughByType, learnedContent } from './learned.ts';
-import { clone, removeNamed } from './measure.ts';
+import { manualContent } from './manual.ts';
+import { clone, linkDensity, removeNamed } from './measure.ts';
 import { hasName, isComments } from './names.ts';
 import { addStated, productContent } from './product.ts';
 import { withoutShortcodes } from './shortcodes.ts';
@@ -23,19 +24,37 @@ export function mainContent(
   stated: Structured,
 ): HtmlElement {
   const { tree, title, things } = facts;
-  const type = likeliestType(types);
   const body = pageBody(tree);
-  const ruled = ruledContent(type, body, facts, description, stated);
-  let content = ruled;
-  const text = type === 'article' ? withoutComments(body, ruled) : body;
-  if (isUnsure(type, text, ruled, title)) {
+  const read = (type: PageType): HtmlElement => {
+    const ruled = ruledContent(type, body, facts, description, stated);
+    const text = type === 'article' ? withoutComments(body, ruled) : body;
+    if (!isUnsure(type, text, ruled, title)) return ruled;
     const learned = learnedContent({ body: text, title, types, type, ruled });
-    if (textLength(learned) >= enoughCharacters) content = learned;
+    const content = textLength(learned) >= enoughCharacters ? learned : ruled;
     if (type === 'product') addStated(content, stated);
-  }
+    return content;
+  };
+  const type = likeliestType(types);
+  const content = (mayBeArticle(type, types) ? ifArticle(read('article')) : undefined) ?? read(type);
   if (textLength(content) >= enoughCharacters) return content;
   // A page rendered by a script may contain its text as data.
   return embeddedContent(tree.embedded, things) ?? content;
+}
+
+/** An article beside many links looks like a list, above all without an address and metadata. */
+const articleOddsMin = 0.22;
+
+function mayBeArticle(type: PageType, types: Record<PageType, number>): boolean {
+  return (type === 'listing' || type === 'collection') && types.article > types[type] * articleOddsMin;
+}
+
+/** What the rules of articles keep of a list is mostly links. */
+const linkedShareOfArticleMax = 0.15;
+
+function ifArticle(content: HtmlElement): HtmlElement | undefined {
+  return textLength(content) >= enoughCharacters && linkDensity(content) < linkedShareOfArticleMax
+    ? content
+    : undefined;
 }
 
 /** An article element with this share of a page's text is certainly the content. */
@@ -70,12 +89,12 @@ export function ruledContent(
   description: string | undefined,
   stated: Structured,
 ): HtmlElement {
-  const article = (options?: { isManual: boolean }) => articleContent(body, title, description, options);
+  const article = () => articleContent(body, title, description);
   switch (type) {
     case 'article':
       return article();
     case 'documentation':
-      return longer(article({ isManual: true }), wholePage(body, { keepLinkLists: true, isManual: true }));
+      return manualContent(body, title, description);
     case 'forum':
       return thread(body) ?? article();
     case 'service':
@@ -86,13 +105,6 @@ export function ruledContent(
     case 'product':
       return unlessEmpty(productContent(body, stated), article);
   }
-}
-
-/** How much more text than the main text the page must have for parts of it to count as missed. */
-const missedShareMin = 1.1;
-
-function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
-  return textLength(whole) > textLength(content) * missedShareMin ? whole : content;
 }
 
 const enoughCharacters = 100;
