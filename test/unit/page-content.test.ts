@@ -398,3 +398,30 @@ test('a page whose texts are links among such menus stays a list', () => {
   assert.equal(pageType, 'listing');
   includes(markdown, ['The mole of', 'The lamp of', 'sports 4']);
 });
+
+test('a manual keeps its name and synopsis, and code and captions between its sections', () => {
+  const section = (about: string, id: string): string =>
+    `<div class="refsect1" id="${id}"><h2>${about}</h2>${paragraphs(about, 8)}</div>`;
+  const { markdown } = read(
+    `<html><head><title>OPEN HARBOUR</title><meta name="generator" content="DocBook XSL Stylesheets"></head><body>
+      <div class="navheader"><a href="/a.html">Prev</a> <a href="/b.html">Next</a></div>
+      <div class="refentry"><div class="refnamediv"><h2>OPEN HARBOUR</h2><p>OPEN HARBOUR — lets ships into a harbour again</p></div>
+      <div class="refsynopsisdiv"><h2>Synopsis</h2><pre>OPEN HARBOUR name [ UNTIL date ]</pre></div>
+      ${section('Description', 'a')}<div><pre>OPEN HARBOUR old</pre></div><figure><figcaption>Figure 1</figcaption></figure>
+      ${section('Notes', 'b')}</div><div class="navfooter"><a href="/b.html">CLOSE HARBOUR</a></div></body></html>`,
+    'https://docs.site.test/docs/manual/open-harbour.html',
+  );
+  includes(
+    markdown,
+    [
+      'lets ships into',
+      '## Synopsis',
+      'UNTIL date',
+      'Description number 1',
+      'HARBOUR old',
+      'Figure 1',
+      'Notes number 8',
+    ],
+    ['Prev', 'CLOSE', '## OPEN'],
+  );
+});

@@ -7,6 +7,7 @@ import { articleContent, titledArticle } from './article.ts';
 import { cardsContent } from './cards.ts';
 import { embeddedContent } from './embedded.ts';
 import { enoughByType, learnedContent } from './learned.ts';
+import { manualContent } from './manual.ts';
 import { clone, linkDensity, removeNamed } from './measure.ts';
 import { hasName, isComments } from './names.ts';
 import { addStated, productContent } from './product.ts';
@@ -88,12 +89,12 @@ export function ruledContent(
   description: string | undefined,
   stated: Structured,
 ): HtmlElement {
-  const article = (options?: { isManual: boolean }) => articleContent(body, title, description, options);
+  const article = () => articleContent(body, title, description);
   switch (type) {
     case 'article':
       return article();
     case 'documentation':
-      return longer(article({ isManual: true }), wholePage(body, { keepLinkLists: true, isManual: true }));
+      return manualContent(body, title, description);
     case 'forum':
       return thread(body) ?? article();
     case 'service':
@@ -104,13 +105,6 @@ export function ruledContent(
     case 'product':
       return unlessEmpty(productContent(body, stated), article);
   }
-}
-
-/** How much more text than the main text the page must have for parts of it to count as missed. */
-const missedShareMin = 1.1;
-
-function longer(content: HtmlElement, whole: HtmlElement): HtmlElement {
-  return textLength(whole) > textLength(content) * missedShareMin ? whole : content;
 }
 
 const enoughCharacters = 100;
