@@ -11,7 +11,7 @@ const headerBytes = codeBytes + 4;
 /**
  * A source that passes on whole messages of the database. The driver would collect one that arrives in many chunks in
  * buffers that double until it fits, and leave them and the chunks to the garbage collector: 6 MB for a value of 1 MB.
- * Here, the message has one buffer. It is freed when the listener has read it, and each chunk when it is copied.
+ * Here, the message has one buffer. It is freed when the listener has read it, like each chunk that has a part of it.
  */
 export function wholeMessagesOf(source: Source): Source {
   return {
@@ -27,23 +27,20 @@ export function gatherMessages(take: Take): Take {
   let message: Buffer | undefined;
   let filled = 0;
 
-  /** Returns what follows the message in the chunk. */
-  function fill(whole: Buffer, chunk: Buffer): Buffer {
-    const copied = chunk.copy(whole, filled);
-    const rest = copied < chunk.length ? chunk.subarray(copied) : empty;
-    if (rest === empty) freeBytes(chunk);
+  /** Returns what follows the message in the bytes. */
+  function fill(whole: Buffer, bytes: Buffer): Buffer {
+    const copied = bytes.copy(whole, filled);
     filled += copied;
-    if (filled < whole.length) return empty;
-    message = undefined;
-    take(whole);
-    freeBytes(whole);
-    return rest;
+    if (filled === whole.length) {
+      message = undefined;
+      take(whole);
+      freeBytes(whole);
+    }
+    return bytes.subarray(copied);
   }
 
-  return (chunk) => {
-    let rest = header === undefined ? chunk : Buffer.concat([header, chunk]);
-    header = undefined;
-    if (message !== undefined) rest = fill(message, rest);
+  function read(bytes: Buffer): void {
+    const rest = message === undefined ? bytes : fill(message, bytes);
     const end = endOfWhole(rest);
     if (end > 0) take(rest.subarray(0, end));
     if (end === rest.length) return;
@@ -55,10 +52,16 @@ export function gatherMessages(take: Take): Take {
     message = Buffer.allocUnsafeSlow(sizeAt(begun, 0));
     filled = 0;
     fill(message, begun);
+  }
+
+  return (chunk) => {
+    const bytes = header === undefined ? chunk : Buffer.concat([header, chunk]);
+    header = undefined;
+    const isPart = message !== undefined;
+    read(bytes);
+    if (isPart || message !== undefined) freeBytes(bytes);
   };
 }
-
-const empty = Buffer.alloc(0);
 
 /** Where the last whole message ends. */
 function endOfWhole(bytes: Buffer): number {

@@ -4,6 +4,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { setEnvironmentData } from 'node:worker_threads';
 import { packColumns } from '../../src/knowledge/computing/columns.ts';
+import { BorrowedMemory } from '../../src/knowledge/computing/shared.ts';
 import { tasks } from '../../src/knowledge/computing/tasks.ts';
 import { ComputingThreads } from '../../src/knowledge/computing/threads.ts';
 
@@ -71,4 +72,25 @@ test('the event loop goes before threads of searches', { skip: process.platform 
   const lower = Math.min(19, own + 5);
   assert.ok(readdirSync('/proc/self/task').some((thread) => nicenessOf(thread) === lower));
   assert.equal(nicenessOf(process.pid), own);
+});
+
+test('memory that is borrowed belongs to one search, until it is given back and used again', () => {
+  const buffers = new Set<ArrayBufferLike>();
+  const borrow = () => {
+    const searches = Array.from({ length: 4 }, () => new BorrowedMemory());
+    const parts = Array.from({ length: 120 }, (_part, i) => {
+      const bytes = Buffer.alloc(1 + i * 1_001, i);
+      return { bytes, part: searches[i % 4]?.copy(bytes) ?? new Uint8Array() };
+    });
+    for (const { bytes, part } of parts) {
+      assert.ok(bytes.equals(part));
+      // So that numbers of any size may be there.
+      assert.equal(part.byteOffset % 16, 0);
+      buffers.add(part.buffer);
+    }
+    for (const memory of searches) memory.giveBack();
+    return buffers.size;
+  };
+  const first = borrow();
+  for (let round = 0; round < 3; round++) assert.equal(borrow(), first);
 });

@@ -348,6 +348,20 @@ test('a cached vector is the one that was added, however its source has grown, o
     assert.equal(source.find(ordinal), undefined);
 });
 
+test('a vector that is asked for again counts as wanted, unless many others were asked for in between', () => {
+  const openCache = openCaches(200_000);
+  const cache = { slabs: openCache<never>('slabs'), places: openCache<never>('places') };
+  const open = () => openVectorsOf(cache, 'a', { firstOrdinal: 500, nextOrdinal: 2_500 });
+  assert.equal(open().wasAskedFor(700), false);
+  assert.equal(open().wasAskedFor(700), true);
+  assert.equal(open().find(700), undefined);
+  for (let ordinal = 1_000; ordinal < 2_000; ordinal++) assert.equal(open().wasAskedFor(ordinal), false);
+  assert.equal(open().wasAskedFor(700), false);
+  const vector = Uint8Array.of(1, 2, 3, 4);
+  addSlab(cache, [{ source: open(), ordinal: 700 }], vector);
+  assert.deepEqual(open().find(700), vector);
+});
+
 test('the cache of the index counts the whole buffer that a value keeps alive, not only its own bytes', () => {
   const received = 65_536;
   const caches = openCaches(4 * received);

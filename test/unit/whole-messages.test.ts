@@ -42,20 +42,13 @@ test('however the bytes arrive, only whole messages are passed on, all of them, 
   );
 });
 
-test('a value of 1 MB takes one buffer, and neither it nor its chunks are left to the garbage collector', () => {
-  const sent = Buffer.concat([messageOf(1_000_000, 1), messageOf(10, 2)]);
+test('values of many chunks take one buffer each, and neither they nor their chunks are left to the garbage collector', () => {
+  const sent = Buffer.concat([messageOf(1_000_000, 1), messageOf(100_000, 2), messageOf(10, 3)]);
   const passed: Buffer[] = [];
   const push = gatherMessages((bytes) => passed.push(bytes));
+  // The last chunk of each value also has what follows.
   const chunks = cut(sent, [64 * 1024]);
   for (const chunk of chunks) push(chunk);
-  assert.equal(passed.length, 2);
-  assert.deepEqual(
-    passed.map(({ buffer }) => (buffer as ArrayBuffer).detached),
-    [true, false],
-  );
-  // The last chunk also has the message that follows.
-  assert.deepEqual(
-    chunks.map(({ buffer }) => (buffer as ArrayBuffer).detached),
-    chunks.map((_chunk, index) => index < chunks.length - 1),
-  );
+  assert.equal(passed.length, 3);
+  for (const { buffer } of [...passed, ...chunks]) assert.ok((buffer as ArrayBuffer).detached);
 });

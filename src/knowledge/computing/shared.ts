@@ -4,11 +4,62 @@ import { createSharedMemory, pageBytes, type ScannedBytes, scannedFrom } from '.
 const scannedBytesMin = 4 * 1024 * 1024;
 const scannedBytesMax = 4 * 1024 ** 3 - scannedFrom;
 
-/** The same bytes where other threads can read them. */
-export function shareBytes(bytes: Uint8Array): Uint8Array {
-  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
-  shared.set(bytes);
-  return shared;
+/** Blocks have at least so many bytes, so that most are alike. Memory that nothing writes to takes none. */
+const blockBytesMin = 2 * 1024 * 1024;
+/** So many bytes stay for the next searches. */
+const keptBytesMax = 32 * 1024 * 1024;
+/** Where a part of a block begins, so that numbers of any size may be there. */
+const alignment = 16;
+
+/** What was given back, the oldest first. */
+const kept: SharedArrayBuffer[] = [];
+let keptBytes = 0;
+
+/**
+ * Shared memory that a search needs for a while, with any content, and that the next one uses again. The garbage
+ * collector does not count shared memory, so what each search allocates would stay until something else needs a
+ * collection: hundreds of megabytes.
+ */
+export class BorrowedMemory {
+  readonly #blocks: SharedArrayBuffer[] = [];
+  /** The bytes of the last block that are in use. */
+  #used = 0;
+
+  /** Room for so many bytes, until `giveBack`. */
+  take(bytes: number): Uint8Array {
+    let block = this.#blocks.at(-1);
+    if (block === undefined || this.#used + bytes > block.byteLength) {
+      block = takeBlock(bytes);
+      this.#blocks.push(block);
+      this.#used = 0;
+    }
+    const part = new Uint8Array(block, this.#used, bytes);
+    this.#used += Math.ceil(bytes / alignment) * alignment;
+    return part;
+  }
+
+  copy(bytes: Uint8Array): Uint8Array {
+    const part = this.take(bytes.length);
+    part.set(bytes);
+    return part;
+  }
+
+  /** Lends the memory to others. No thread may use it any more. */
+  giveBack(): void {
+    for (const block of this.#blocks.splice(0)) {
+      kept.push(block);
+      keptBytes += block.byteLength;
+    }
+    while (keptBytes > keptBytesMax) keptBytes -= kept.shift()?.byteLength ?? keptBytes;
+  }
+}
+
+function takeBlock(bytes: number): SharedArrayBuffer {
+  const block = kept.find(({ byteLength }) => byteLength >= bytes);
+  if (block === undefined) return new SharedArrayBuffer(Math.max(blockBytesMin, bytes));
+  kept.splice(kept.indexOf(block), 1);
+  keptBytes -= block.byteLength;
+  return block;
 }
 
 /**

@@ -1,5 +1,7 @@
 /** Values of one kind in a cache. `arrays` are the arrays and buffers in a value, whose memory is its cost. */
 export type Cache<V> = {
+  /** The most that this and all other kinds may take together. */
+  readonly bytesMax: number;
   get(key: string): V | undefined;
   set(key: string, value: V, ...arrays: (ArrayBufferView | ArrayBufferLike)[]): void;
 };
@@ -13,6 +15,7 @@ export type OpenCache = <V>(name: string) => Cache<V>;
 export function openCaches(bytesMax: number): OpenCache {
   const all = new ByteCache<unknown>(bytesMax);
   return <V>(name: string) => ({
+    bytesMax,
     // Only this cache writes keys that begin with its name.
     get: (key) => all.get(`${name}/${key}`) as V | undefined,
     set: (key, value, ...arrays) => all.set(`${name}/${key}`, value, memoryOf(arrays)),

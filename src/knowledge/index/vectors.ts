@@ -61,7 +61,10 @@ const readAhead = 8;
 
 type VectorPlace = { row: number; sourceId: string; ordinal: number };
 
-/** The packed vectors of these rows, unordered: the cached ones plus the others from the database. */
+/**
+ * The packed vectors of these rows, unordered: the cached ones plus the others from the database. Those of a source whose
+ * vectors do not all fit into the cache are only kept if they are asked for again: most are not, and would fill it.
+ */
 async function loadVectors(
   tx: Transaction,
   appId: string,
@@ -73,7 +76,7 @@ async function loadVectors(
   const vectorBytes = packedBytes(dimensions);
   const rows = new Int32Array(near.length);
   // In one piece that other threads can read.
-  const content = new Uint8Array(new SharedArrayBuffer(near.length * vectorBytes));
+  const content = scope.memory.take(near.length * vectorBytes);
   let count = 0;
   const add = (row: number, vector: Uint8Array) => {
     rows[count] = row;
@@ -95,23 +98,43 @@ async function loadVectors(
     else missing.set(row, { row, sourceId: source.sourceId, ordinal });
   }
   if (missing.size > 0) {
-    const ordinals = scope.sources.flatMap((source) => {
-      const ofSource = [...missing.values()].filter((place) => place.sourceId === source.sourceId);
-      return ofSource.length * readAhead < source.chunkCount ? ofSource : listPlaces(scope, source);
+    const { kept, passing } = divideMissing([...missing.values()], scope, (source, { ordinal }) => {
+      const allFit = source.storedChunks * vectorBytes <= cache.slabs.bytesMax;
+      return allFit || open(source).wasAskedFor(ordinal);
     });
+    const ordinals = [...kept, ...passing];
     await readVectorsAt(tx, appId, model, { ordinals, asCopy, perRow: slabSize }, (at, bytes) => {
       const places = at.map((place) => ordinals[place] as VectorPlace);
-      const vectors = copyBytes(bytes);
-      addSlab(
-        cache,
-        places.map(({ row, ordinal }) => ({ source: open(sourceOfRow(scope.sources, row)), ordinal })),
-        vectors,
-      );
+      // At most one row has some of both.
+      const isKept = at.some((place) => place < kept.length);
+      const vectors = isKept ? copyBytes(bytes) : bytes;
+      if (isKept)
+        addSlab(
+          cache,
+          places.map(({ row, ordinal }) => ({ source: open(sourceOfRow(scope.sources, row)), ordinal })),
+          vectors,
+        );
       for (const [i, { row }] of places.entries())
         if (missing.has(row)) add(row, vectors.subarray(i * vectorBytes, (i + 1) * vectorBytes));
     });
   }
   return { rows: rows.subarray(0, count), content };
+}
+
+/** Which vectors to read and to keep, and which only for this search. */
+function divideMissing(
+  missing: readonly VectorPlace[],
+  scope: SearchedChunks,
+  isKept: (source: PlacedSource, place: VectorPlace) => boolean,
+): { kept: VectorPlace[]; passing: VectorPlace[] } {
+  const kept: VectorPlace[] = [];
+  const passing: VectorPlace[] = [];
+  for (const source of scope.sources) {
+    const ofSource = missing.filter((place) => place.sourceId === source.sourceId);
+    if (ofSource.length * readAhead >= source.chunkCount) kept.push(...listPlaces(scope, source));
+    else for (const place of ofSource) (isKept(source, place) ? kept : passing).push(place);
+  }
+  return { kept, passing };
 }
 
 /** The live chunks of a source. */

@@ -1,5 +1,4 @@
 import { parseQuery, type StemLanguage } from '../../content/terms.ts';
-import { shareBytes } from '../computing/shared.ts';
 import type { TextInput } from '../computing/tasks.ts';
 import { allowedBit, containsPhrase } from './rank.ts';
 import type { IndexReader } from './reader.ts';
@@ -39,7 +38,7 @@ export async function restrictToPhrases(reader: IndexReader, query: string): Pro
   const { scope } = reader;
   const { phrases } = parseQuery(query, reader.languages);
   if (phrases.length === 0) return scope.rows;
-  const rows = shareBytes(scope.rows);
+  const rows = scope.memory.copy(scope.rows);
   for (const source of scope.sources) {
     const inLanguages = phrases.map((phrase) =>
       source.languages.map((language) => phrase.map(({ label, byLanguage }) => byLanguage.get(language) ?? label)),

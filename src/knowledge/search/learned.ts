@@ -1,6 +1,6 @@
 import { unpackWord } from '../../content/learn/codes.ts';
 import type { Transaction } from '../../db/database.ts';
-import { shareBytes } from '../computing/shared.ts';
+import { BorrowedMemory } from '../computing/shared.ts';
 import {
   type CodeRun,
   type ComparedSource,
@@ -147,17 +147,20 @@ async function loadCodes(
     const { codeVersion } = codes;
     let runs: CodeRun[] = [];
     let size = 0;
+    let memory = new BorrowedMemory();
     const adding: Promise<void>[] = [];
     const add = () => {
-      const added = threads.run(appId, size, 'addCodes', { codes, runs });
+      const ofRuns = memory;
+      const added = threads.run(appId, size, 'addCodes', { codes, runs }).finally(() => ofRuns.giveBack());
       // Reported below.
       added.catch(() => {});
       adding.push(added);
       runs = [];
       size = 0;
+      memory = new BorrowedMemory();
     };
     await readModelCodes(tx, appId, source, codeVersion, (run) => {
-      runs.push({ ...run, content: shareBytes(run.content) });
+      runs.push({ ...run, content: memory.copy(run.content) });
       size += run.content.length;
       // Threads add what has arrived while the rest is on its way.
       if (size >= addedBytes) add();

@@ -17,7 +17,7 @@ export type Bundles = Map<string, Buffer>;
 export function createPostingsLoader(
   tx: Transaction,
   appId: string,
-  { rows: { length: scopeSize } }: SearchedChunks,
+  { rows: { length: scopeSize }, memory }: SearchedChunks,
   cache: IndexCache,
   threads: ComputingThreads,
 ) {
@@ -33,8 +33,9 @@ export function createPostingsLoader(
       if (known === undefined || Buffer.isBuffer(known)) missing.push(one);
       else found.set(key, known);
     }
-    const read = threads.isLarge(scopeSize) ? copyPostings : listPostings;
-    const rows = await read(tx, appId, missing);
+    const rows = threads.isLarge(scopeSize)
+      ? await copyPostings(tx, appId, missing, memory)
+      : await listPostings(tx, appId, missing);
     const packed = rows.map(({ postings }) => postings);
     const size = packed.reduce((sum, { length }) => sum + length, 0);
     const unpacked = await threads.run(appId, size, 'unpackPostings', packed);

@@ -1,4 +1,5 @@
 import type { StemLanguage } from '../../content/terms.ts';
+import type { BorrowedMemory } from '../computing/shared.ts';
 import { allowedBit, liveBit, sourceOfRow } from './rank.ts';
 import { hideRestricted, type Restrictions } from './restricted.ts';
 import type { ScopeStatistics } from './score.ts';
@@ -11,6 +12,8 @@ import type { AllowedRanges, ScopeSource } from './store.ts';
 export type SearchedChunks = {
   sources: PlacedSource[];
   rows: Uint8Array;
+  /** For what this search needs until its end, `rows` included. */
+  memory: BorrowedMemory;
   statistics: ScopeStatistics;
 };
 
@@ -29,7 +32,8 @@ export type PlacedSource = ScopeSource & {
 export function layOutScope(
   sources: ScopeSource[],
   allowed: AllowedRanges[] | undefined,
-  restrictions?: Restrictions,
+  restrictions: Restrictions | undefined,
+  memory: BorrowedMemory,
 ): SearchedChunks {
   let size = 0;
   const placed = sources.map((source) => {
@@ -40,9 +44,7 @@ export function layOutScope(
   const isWhole =
     allowed === undefined && restrictions === undefined && sources.every(({ deadFirst }) => deadFirst.length === 0);
   // Other threads read it.
-  const rows = isWhole
-    ? allRows(size)
-    : new Uint8Array(new SharedArrayBuffer(size)).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
+  const rows = isWhole ? allRows(size) : memory.take(size).fill(allowed === undefined ? liveBit | allowedBit : liveBit);
   const baseOf = new Map(placed.map((source) => [source.sourceId, source.base]));
   for (const { sourceId, ranges } of allowed ?? []) {
     const base = baseOf.get(sourceId) ?? 0;
@@ -64,7 +66,12 @@ export function layOutScope(
   const chunks = seen.reduce((sum, source) => sum + source.chunkCount, 0);
   const words = seen.reduce((sum, source) => sum + source.wordCount, 0);
   const hasDead = seen.some((source) => source.deadFirst.length > 0 || source.chunkCount < source.storedChunks);
-  return { sources: seen, rows, statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead } };
+  return {
+    sources: seen,
+    rows,
+    memory,
+    statistics: { chunks, averageLength: chunks === 0 ? 0 : words / chunks, hasDead },
+  };
 }
 
 let whole: Uint8Array = new Uint8Array(0);

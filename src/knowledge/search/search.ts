@@ -1,4 +1,5 @@
 import type { Database, Transaction } from '../../db/database.ts';
+import { BorrowedMemory } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import type { Embedders } from '../embedding/embedders.ts';
 import type { OpenCache } from '../index/cache.ts';
@@ -62,22 +63,27 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
     const { appId } = request.caller;
     // One snapshot: every step sees the same version of a document.
     return db.begin('isolation level repeatable read read only', async (tx) => {
-      const scope = await openScope(tx, request, restricted);
-      threads.prepare(scope.rows.length);
-      const used = new Set(scope.sources.map(({ servingName }) => servingName));
-      const missing = mode === 'fulltext' ? [] : [...used].filter((name) => !queries.has(name));
-      if (mayWait && missing.length > 0) return missing;
-      const search = { tx, request, scope, count: countRanked(request.shape), queries, caches, threads };
-      const { ranked, ...explanation } = await rankings[mode](search);
-      const { chunks, averageLength } = scope.statistics;
-      const vectorsUnavailable = mode === 'fulltext' ? undefined : findUnavailable(scope, queries);
-      return {
-        ...(await readResults({ tx, appId, scope, query }, ranked, request.shape)),
-        chunks,
-        averageLength,
-        ...explanation,
-        ...(vectorsUnavailable === undefined ? {} : { vectorsUnavailable }),
-      };
+      const memory = new BorrowedMemory();
+      try {
+        const scope = await openScope(tx, request, restricted, memory);
+        threads.prepare(scope.rows.length);
+        const used = new Set(scope.sources.map(({ servingName }) => servingName));
+        const missing = mode === 'fulltext' ? [] : [...used].filter((name) => !queries.has(name));
+        if (mayWait && missing.length > 0) return missing;
+        const search = { tx, request, scope, count: countRanked(request.shape), queries, caches, threads };
+        const { ranked, ...explanation } = await rankings[mode](search);
+        const { chunks, averageLength } = scope.statistics;
+        const vectorsUnavailable = mode === 'fulltext' ? undefined : findUnavailable(scope, queries);
+        return {
+          ...(await readResults({ tx, appId, scope, query }, ranked, request.shape)),
+          chunks,
+          averageLength,
+          ...explanation,
+          ...(vectorsUnavailable === undefined ? {} : { vectorsUnavailable }),
+        };
+      } finally {
+        memory.giveBack();
+      }
     });
   }
 
@@ -106,9 +112,10 @@ async function openScope(
   tx: Transaction,
   { caller, sources, documents }: SearchRequest,
   cache: RestrictedCache,
+  memory: BorrowedMemory,
 ): Promise<SearchedChunks> {
   const found = await listScope(tx, caller.appId, sources);
   const ids = found.map((source) => source.sourceId);
   const allowed = documents === undefined ? undefined : await listAllowed(tx, caller.appId, ids, documents);
-  return layOutScope(found, allowed, await openRestrictions(tx, caller, found, cache));
+  return layOutScope(found, allowed, await openRestrictions(tx, caller, found, cache), memory);
 }

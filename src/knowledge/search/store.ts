@@ -1,7 +1,7 @@
 import type { StemLanguage } from '../../content/terms.ts';
 import { type CopiedRow, type Db, nobody, type Statement, type Transaction } from '../../db/database.ts';
 import { fewPrincipalsOf, groupsOf } from '../../tenancy/document-readers.ts';
-import { shareBytes } from '../computing/shared.ts';
+import type { BorrowedMemory } from '../computing/shared.ts';
 
 export type Fragment = Statement;
 
@@ -126,13 +126,14 @@ export async function listPostings(
 }
 
 /**
- * Postings without positions for each pair of segment and term, unordered, as a copy of bytes that other threads can
- * read. It is planned each time, and so only faster for many megabytes.
+ * Postings without positions for each pair of segment and term, unordered, as a copy of bytes in memory that other
+ * threads can read. It is planned each time, and so only faster for many megabytes.
  */
 export async function copyPostings(
   tx: Transaction,
   appId: string,
   wanted: { segment: number; term: string }[],
+  memory: BorrowedMemory,
 ): Promise<{ segment: number; term: string; postings: Uint8Array }[]> {
   if (wanted.length === 0) return [];
   const found: { segment: number; term: string; postings: Uint8Array }[] = [];
@@ -146,7 +147,7 @@ export async function copyPostings(
     found.push({
       segment: Number(segment.readBigInt64BE(0)),
       term: term.toString(),
-      postings: shareBytes(postings),
+      postings: memory.copy(postings),
     });
   });
   return found;

@@ -8,7 +8,9 @@ const server = await startTestServer();
 const threads = new ComputingThreads({ sizeMin: 0 });
 /** Computes all searches in threads, as those of large sources. */
 const beside = await startTestServer({ beside: server, threads });
+const withSmallCache = await startTestServer({ beside: server, env: { QUARRY_SEARCH_CACHE_MB: '1' } });
 after(async () => {
+  await withSmallCache.close();
   await beside.close();
   await threads.close();
   await server.close();
@@ -68,4 +70,38 @@ test('searches have the same results in threads as without, in every mode', asyn
   // Documents that arrive later extend what both have cached.
   await app.push(source, `${subjects[1]} goats again, long after the others. `.repeat(40), { title: 'Late' });
   await compare();
+});
+
+test('searches by vectors have the same results whether the vectors of a source fit into the cache or not', async () => {
+  const world = await server.provision.world();
+  const { secretKey: key } = world.app;
+  const app = knowledgeOf(server, { key });
+  const source = await app.createSource({ org: world.org.id });
+  // Searches read 200 vectors each, of 2 KiB: a source of more than eight times as many is never read as a whole.
+  const perBatch = 100;
+  for (let first = 0; first < 1_800; first += perBatch)
+    await app.ingest(
+      source,
+      {
+        items: Array.from({ length: perBatch }, (_item, i) => ({
+          content: { data: `${subjects[(first + i) % 3]} number${(first + i) % 400}` },
+        })),
+      },
+      'ingest/batch',
+    );
+  const path = `/api/v1/knowledge_sources/${source}/search`;
+  const queries = ['number17 ships', 'number18 anchor', 'mountain goats number391'];
+  const search = ({ baseUrl }: { baseUrl: string }) =>
+    Promise.all(
+      queries.map(async (query) => {
+        const body = { query, mode: 'vector', explain: true, max_results: 100, min_similarity: 0 };
+        return (await sendRequest<Json>(baseUrl, 'POST', path, { key, body })).body;
+      }),
+    );
+  const expected = await search(server);
+  for (const { data } of expected) assert.equal((data as unknown[]).length, 100);
+  // Again, so that some vectors are cached.
+  for (let round = 0; round < 3; round++)
+    for (const found of await Promise.all([server, beside, withSmallCache].map(search)))
+      assert.deepEqual(found, expected);
 });
