@@ -26,7 +26,8 @@ export function createInternalIngestions(
   return {
     async ingestInternal(source, item, also) {
       const inline = isSmall([item]);
-      const { ingestion } = await begin(db, { source, kind: 'push', items: [item], onActive: 'queue', also }, inline);
+      const given = { source, kind: 'push', items: [item], onActive: 'queue', also } as const;
+      const { ingestion } = await begin(db, given, { inline, shares: inline && also === undefined });
       if (inline && !ingestion.queued) await runInline([ingestion]);
       return ingestion;
     },
@@ -37,7 +38,7 @@ export function createInternalIngestions(
         const ingestions: IngestionRow[] = [];
         for (const source of targets) {
           const given = { source, kind: 'push', items: [item], onActive: 'queue' } as const;
-          ingestions.push((await begin(tx, given, inline)).ingestion);
+          ingestions.push((await begin(tx, given, { inline })).ingestion);
         }
         return ingestions;
       });

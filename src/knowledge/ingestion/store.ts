@@ -68,50 +68,59 @@ export type ItemRow = ItemContent & {
 
 export type NewItem = ItemContent & Pick<ItemRow, 'documentId' | 'dedupe'> & Partial<Pick<ItemRow, 'aclId' | 'hasAcl'>>;
 
+type NewIngestionRow = Pick<IngestionRow, 'id' | 'kind' | 'metadata'> & { items: readonly NewItem[] };
+
 /**
- * Inserts the ingestion and its items. Returns undefined, and writes nothing, if another one of the source is active and
- * this one must not queue.
- * @param isLast whether nothing else follows in the transaction, which then commits with it; only for one that queues
+ * Inserts ingestions of one source with their items, and returns them in this order. An active one is not inserted if
+ * another one of the source is active.
+ * @param isLast whether nothing else follows in the transaction, which then commits with it; only for those that queue
  */
-export async function insertIngestion(
+export async function insertIngestions(
   db: Db,
-  ingestion: Pick<IngestionRow, 'appId' | 'id' | 'sourceId' | 'kind' | 'queued' | 'metadata'>,
-  items: readonly NewItem[],
+  { appId, sourceId, queued }: Pick<IngestionRow, 'appId' | 'sourceId' | 'queued'>,
+  ingestions: readonly NewIngestionRow[],
   isLast: boolean,
-): Promise<IngestionRow | undefined> {
+): Promise<IngestionRow[]> {
   const statement = db<IngestionRow[]>`
     with made as (
       insert into knowledge_ingestions (app_id, id, source_id, kind, queued, metadata, acl_ids)
-      values (${ingestion.appId}, ${ingestion.id}, ${ingestion.sourceId}, ${ingestion.kind}, ${ingestion.queued},
-        ${JSON.stringify(ingestion.metadata)}::text::jsonb, ${aclsOf(db, ingestion, items)})
+      select ${appId}, n.id, ${sourceId}, n.kind, ${queued}, n.metadata, ${aclsOf(db, { appId, sourceId }, ingestions)}
+      from unnest(${ingestions.map(({ id }) => id)}::uuid[], ${ingestions.map(({ kind }) => kind)}::text[],
+        ${ingestions.map(({ metadata }) => JSON.stringify(metadata))}::text[]::jsonb[],
+        ${ingestions.map(({ items }) => arrayOf(items.flatMap(({ hasAcl, aclId }) => (hasAcl ? (aclId ?? []) : []))))}::text[],
+        ${ingestions.map(({ items }) => arrayOf(items.flatMap(({ documentId }) => documentId ?? [])))}::text[])
+        n (id, kind, metadata, given_acls, replaced)
       on conflict (app_id, source_id)
         where status in ('pending', 'running', 'awaiting_callback') and not queued do nothing
       returning *),
-    items as (${insertItems(db, items)})
-    select * from made`;
-  const [row] = await (isLast ? db.runLast(statement) : statement);
-  return row;
+    items as (${insertItems(db, ingestions)})
+    select * from made order by id`;
+  return isLast ? db.runLast(statement) : statement;
 }
 
-/** SQL: the lists of grants of the documents that an ingestion concerns. */
+/** Ids as one element of an array: PostgreSQL has no arrays of arrays of different lengths. */
+function arrayOf(ids: readonly string[]): string {
+  return `{${ids.join(',')}}`;
+}
+
+/** SQL: the lists of grants of the documents that the ingestion `n` concerns. Only contents come several together. */
 function aclsOf(
   db: Db,
-  { appId, sourceId, kind, metadata }: Pick<IngestionRow, 'appId' | 'sourceId' | 'kind' | 'metadata'>,
-  items: readonly NewItem[],
+  { appId, sourceId }: Pick<IngestionRow, 'appId' | 'sourceId'>,
+  [first]: readonly NewIngestionRow[],
 ) {
-  if (kind === 'restore') return aclsOfRestore(db, appId, sourceId, metadata);
-  if (kind === 'pull') return aclsOfSource(db, appId, db`${sourceId}::uuid`);
-  const given = items.flatMap(({ hasAcl, aclId }) => (hasAcl ? (aclId ?? []) : []));
-  const replaced = items.flatMap(({ documentId }) => documentId ?? []);
+  if (first?.kind === 'restore') return aclsOfRestore(db, appId, sourceId, first.metadata);
+  if (first?.kind === 'pull') return aclsOfSource(db, appId, db`${sourceId}::uuid`);
   return db`(
     select array_agg(distinct a.id) from (
-      select unnest(${given}::uuid[]) as id
+      select unnest(n.given_acls::uuid[]) as id
       union all select acl_id from knowledge_documents
-        where app_id = ${appId} and id = any(${replaced}::uuid[]) and acl_id is not null) a)`;
+        where app_id = ${appId} and id = any(n.replaced::uuid[]) and acl_id is not null) a)`;
 }
 
-/** SQL: inserts the items of the ingestion in `made`, if there is one. */
-function insertItems(db: Db, items: readonly NewItem[]): Statement {
+/** SQL: inserts the items of those ingestions that are in `made`. */
+function insertItems(db: Db, ingestions: readonly NewIngestionRow[]): Statement {
+  const items = ingestions.flatMap(({ id, items: own }) => own.map((item, ordinal) => ({ ...item, id, ordinal })));
   const { all, starts, sizes } = joinBytes(items.map(({ content }) => content ?? Buffer.alloc(0)));
   return db`
     insert into knowledge_ingestion_items (app_id, ingestion_id, ordinal, document_id, file_id, content, is_text,
@@ -119,15 +128,17 @@ function insertItems(db: Db, items: readonly NewItem[]): Statement {
     select made.app_id, made.id, i.ordinal, i.document_id, i.file_id,
       case when i.has_content then substring(${all}::bytea from i.start for i.size) end, i.is_text, i.content_type,
       i.filename, i.title, i.metadata, i.dedupe, i.acl_id, i.has_acl
-    from made, unnest(${items.map((_item, ordinal) => ordinal)}::int[], ${items.map((item) => item.documentId)}::uuid[],
+    from made, unnest(${items.map((item) => item.id)}::uuid[], ${items.map((item) => item.ordinal)}::int[],
+      ${items.map((item) => item.documentId)}::uuid[],
       ${items.map((item) => item.fileId)}::uuid[], ${items.map((item) => item.content !== null)}::boolean[],
       ${starts}::int[], ${sizes}::int[], ${items.map((item) => item.isText)}::boolean[],
       ${items.map((item) => item.contentType)}::text[], ${items.map((item) => item.filename)}::text[],
       ${items.map((item) => item.title)}::text[], ${items.map((item) => jsonOrNull(item.metadata))}::text[]::jsonb[],
       ${items.map((item) => item.dedupe)}::boolean[], ${items.map((item) => item.aclId ?? null)}::uuid[],
       ${items.map((item) => item.hasAcl ?? false)}::boolean[])
-      i (ordinal, document_id, file_id, has_content, start, size, is_text, content_type, filename, title, metadata,
-        dedupe, acl_id, has_acl)`;
+      i (ingestion_id, ordinal, document_id, file_id, has_content, start, size, is_text, content_type, filename, title,
+        metadata, dedupe, acl_id, has_acl)
+    where made.id = i.ingestion_id`;
 }
 
 /** The active ingestion of a source, if there is one, and whether the caller may see it. */

@@ -5,6 +5,7 @@ import fc from '../../support/fast-check.ts';
 import { type Json, knowledgeOf, type TestIngestion } from '../../support/knowledge.ts';
 import { modelRuns } from '../../support/rounds.ts';
 import { type ApiResponse, type ErrorBody, sendRequest, startTestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 /*
  *   MODEL_TIMES=8 MODEL_SEED=1 node test/run.ts test/api/knowledge/push-model.test.ts
@@ -234,16 +235,27 @@ test('a source that several callers push into, replace in and delete from at the
   context.diagnostic(`seed ${seed}: ${numRuns} sequences, ${documents} documents at their ends`);
 });
 
+/** Inserts an active ingestion of the newest source, which another process seems to hold until it is run. */
+async function insertActive() {
+  const [active] = await server.db<{ appId: string; id: string }[]>`
+    insert into knowledge_ingestions (app_id, id, source_id, kind, status, lease_holder, lease_until)
+    select app_id, gen_random_uuid(), id, 'push', 'running', gen_random_uuid(), now() + interval '1 hour'
+    from knowledge_sources order by created_at desc limit 1
+    returning app_id, id`;
+  assert.ok(active);
+  const { appId, id } = active;
+  const run = () =>
+    server.db.begin(async (tx) => {
+      await tx`update knowledge_ingestions set status = 'pending', lease_holder = null, lease_until = null
+        where app_id = ${appId} and id = ${id}`;
+      await tx`select add_job('ingest', ${JSON.stringify({ appId, ingestionId: id })}::text::json)`;
+    });
+  return { appId, id, run };
+}
+
 test('pushes that wait behind an ingestion keep their order, and one that fails stops no other', async () => {
   const source = await app.createSource({ org: world.org.id });
-  const [row] = await server.db<
-    { appId: string; id: string }[]
-  >`select app_id, id from knowledge_sources order by created_at desc limit 1`;
-  assert.ok(row);
-  const [active] = await server.db<{ id: string }[]>`
-    insert into knowledge_ingestions (app_id, id, source_id, kind, status, lease_holder, lease_until)
-    values (${row.appId}, gen_random_uuid(), ${row.id}, 'push', 'running', gen_random_uuid(), now() + interval '1 hour')
-    returning id`;
+  const active = await insertActive();
   const queue = async (more: Json) => {
     const body = { on_active: 'queue', ...more };
     const { body: ingestion } = await app.send<TestIngestion>('POST', `/knowledge_sources/${source}/ingest`, body);
@@ -261,11 +273,7 @@ test('pushes that wait behind an ingestion keep their order, and one that fails 
     await queue({ content: { data: 'Page 4 of the queue.' }, title: 'Four' }),
     await queue({ content: { data: ' ' }, title: 'Nothing' }),
   ];
-  await server.db.begin(async (tx) => {
-    await tx`update knowledge_ingestions set status = 'pending', lease_holder = null, lease_until = null
-      where app_id = ${row.appId} and id = ${active?.id ?? ''}`;
-    await tx`select add_job('ingest', ${JSON.stringify({ appId: row.appId, ingestionId: active?.id })}::text::json)`;
-  });
+  await active.run();
   const ended: TestIngestion[] = [];
   for (const id of ids) ended.push(await app.waitForIngestion(id));
   const failed = ended.map(({ status }, i) => (status === 'failed' ? i : -1)).filter((i) => i >= 0);
@@ -294,4 +302,63 @@ test('pushes that wait behind an ingestion keep their order, and one that fails 
   const seen = await viewer.send<{ data: { title: string }[] }>('GET', `/knowledge_documents?source=${source}&q=Two`);
   assert.deepEqual(seen.body.data, []);
   assert.equal((await app.search(source, { query: 'queue', mode: 'fulltext' })).length, 4);
+});
+
+test('pushes that arrive together hold one connection, and each has its own content, readers and metadata', async () => {
+  const source = await app.createSource({ org: world.org.id });
+  const old = await app.push(source, 'What the old document says.');
+  const active = await insertActive();
+  const readers = [{ principal_type: 'org_role', principal: 'admin' }];
+  const path = `/knowledge_sources/${source}`;
+  const pushOf = (i: number) => {
+    const content = { data: `Push ${i} of the crowd.` };
+    const more = { ...(i % 3 === 0 && { acl: { grants: readers } }), ...(i % 2 === 0 && { metadata: { number: i } }) };
+    return { content, title: `Push ${i}`, ...more, on_active: 'queue' };
+  };
+  let answers: Promise<ApiResponse<TestIngestion>[]> | undefined;
+  await server.db.begin(async (tx) => {
+    await tx`select 1 from knowledge_ingestions where app_id = ${active.appId} and id = ${active.id} for update`;
+    answers = Promise.all([
+      ...Array.from({ length: 30 }, (_push, i) => app.send<TestIngestion>('POST', `${path}/ingest`, pushOf(i))),
+      app.send<TestIngestion>('PATCH', `/knowledge_documents/${old}`, { content: { data: 'What the new one says.' } }),
+      app.send<TestIngestion>('POST', `${path}/ingest/batch`, {
+        items: [{ content: { data: 'First of a batch.' } }, { content: { data: 'Second of a batch.' } }],
+        on_active: 'queue',
+      }),
+    ]);
+    const countWaiting = async () => {
+      const [row] = await server.db<{ count: number }[]>`
+        select count(*)::int as count from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%knowledge_ingestions%'`;
+      return row?.count ?? 0;
+    };
+    await until(async () => (await countWaiting()) > 0);
+    for (let i = 0; i < 10; i++) await app.send('GET', path);
+    assert.equal(await countWaiting(), 1);
+  });
+  await active.run();
+  const ended: TestIngestion[] = [];
+  for (const { status, body } of (await answers) ?? []) {
+    assert.equal(status < 300, true, JSON.stringify(body));
+    ended.push(await app.waitForIngestion(body.id));
+  }
+  assert.deepEqual([...new Set(ended.map(({ status }) => status))], ['succeeded']);
+  const read = async (id: string | undefined) =>
+    (await app.send<{ content: string }>('GET', `/knowledge_documents/${id}/content`)).body.content;
+  for (const [i, { metadata }] of ended.slice(0, 30).entries()) {
+    const { body } = await app.send<{ title: string; metadata: Json }>(
+      'GET',
+      `/knowledge_documents/${metadata.document}`,
+    );
+    assert.deepEqual([body.title, body.metadata], [`Push ${i}`, i % 2 === 0 ? { number: i } : {}]);
+    assert.equal(await read(metadata.document), `Push ${i} of the crowd.`);
+    const seen = await viewer.send('GET', `/knowledge_documents/${metadata.document}`);
+    assert.equal(seen.status, i % 3 === 0 ? 404 : 200);
+  }
+  assert.equal(await read(old), 'What the new one says.');
+  const items = ended[31]?.metadata.items as { document: string }[];
+  assert.deepEqual(await Promise.all(items.map(({ document }) => read(document))), [
+    'First of a batch.',
+    'Second of a batch.',
+  ]);
 });
