@@ -69,12 +69,17 @@ export function writeInline(blocks: Block[]): string {
       if (block.type === 'quote' || block.type === 'note') return writeInline(block.blocks);
       if (block.type === 'formula') return `$${oneLine(block.tex)}$`;
       if (block.type === 'rule') return '';
-      if (block.type === 'code') return codeSpan(block.text.replaceAll(/\s+/g, ' '));
+      if (block.type === 'code') return joinCells(linesOf(block.text).map(codeSpan), '<br>');
       if (block.type === 'comment') return `<!-- ${block.text} -->`;
       return block.text;
     })
     .filter((text) => text.trim() !== '');
   return joinCells(texts, '<br>');
+}
+
+/** Each line of code becomes a span of its own, because the lines of a span run together. */
+function linesOf(code: string): string[] {
+  return code.split(/\r\n|\r|\n/).flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]));
 }
 
 /** Nested tables repeat the text of merged cells at every level, so the size is counted before joining. */
