@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { decodeUtf16 } from '../../src/content/parse/format/utf16.ts';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { ParseError } from '../../src/content/parse/types.ts';
+import { compoundFile } from '../support/compound-file.ts';
 import { docxBody, editedPpt, fixture, openDocument, pptWithTable } from '../support/documents.ts';
 import { relations, zip } from '../support/office-parts.ts';
 import { cell, double, integer, record, wide, xlsb } from '../support/xlsb.ts';
@@ -196,5 +197,51 @@ test('a first row of equal cells is part of its table; only a merged one is a ti
   assert.equal(
     await markdownOf(ods),
     '## S\n\nShips\n\n| 0 | 0 |\n| --- | --- |\n| 1 | 2 |\n\n| 0 | 0 |\n| --- | --- |\n',
+  );
+});
+
+test('text boxes and charts of an old workbook follow its cells, comments do not, and cells of charts stay out of the table', async () => {
+  const shorts = (...values: number[]): Buffer => Buffer.from(Uint16Array.from(values).buffer);
+  const part = (type: number, body: Buffer = Buffer.alloc(0)): Buffer =>
+    Buffer.concat([shorts(type, body.byteLength), body]);
+  const name = (content: string): Buffer => Buffer.concat([Buffer.from([content.length, 0]), Buffer.from(content)]);
+  const number = (row: number, column: number, value: number): Buffer => {
+    const body = Buffer.concat([shorts(row, column, 0), Buffer.alloc(8)]);
+    body.writeDoubleLE(value, 6);
+    return part(0x0203, body);
+  };
+  const label = (row: number, column: number, content: string): Buffer =>
+    part(0x0204, Buffer.concat([shorts(row, column, 0, content.length), Buffer.from([0]), Buffer.from(content)]));
+  const begin = part(0x0809, shorts(0x0600, 0x10, 0, 0));
+  const end = part(0x000a);
+  const box = (kind: number, text: Buffer[], length: number): Buffer =>
+    Buffer.concat([
+      part(0x005d, shorts(0x15, 0x12, kind, 1)),
+      part(0x01b6, shorts(0, 0, 0, 0, 0, length, 0, 0, 0)),
+      ...text.map((piece) => part(0x003c, piece)),
+    ]);
+  const wide = Buffer.concat([Buffer.from([1]), Buffer.from('café\nΩ', 'utf16le')]);
+  const chart = [
+    ...[begin, part(0x1003), part(0x100d, Buffer.concat([shorts(0), name('Tons')])), part(0x1017)],
+    ...[part(0x1025), part(0x100d, Buffer.concat([shorts(0), name('Ships')]))],
+    ...[part(0x1065, shorts(1)), number(0, 0, 900), number(1, 0, 950)],
+    ...[part(0x1065, shorts(2)), label(0, 0, '2023'), label(1, 0, '2024'), end],
+  ];
+  const sheet = [
+    ...[begin, label(0, 0, 'Title'), number(1, 0, 1), number(1, 1, 2), number(2, 0, 3), number(2, 1, 4)],
+    ...[
+      box(6, [Buffer.from('\0In the '), wide], 13),
+      box(0x19, [Buffer.from('\0Comment')], 7),
+      box(5, [], 0),
+      ...chart,
+    ],
+    ...[part(0x00e5, shorts(1, 0, 0, 0, 1)), end],
+  ];
+  const entry = (offset: number): Buffer => part(0x0085, Buffer.concat([shorts(offset, 0, 0), name('S')]));
+  const offset = begin.byteLength + entry(0).byteLength + end.byteLength;
+  const book = compoundFile({ Workbook: Buffer.concat([begin, entry(offset), end, ...sheet]) });
+  assert.equal(
+    await markdownOf(book),
+    '## S\n\nTitle\n\n| 1 | 2 |\n| --- | --- |\n| 3 | 4 |\n\nIn the café\n\nΩ\n\nShips\n\nBar chart\n\n|  | Tons |\n| --- | --- |\n| 2023 | 900 |\n| 2024 | 950 |\n',
   );
 });

@@ -1,12 +1,10 @@
 import { decodeUtf16 } from '../format/utf16.ts';
-import { decodeText } from '../text/charset.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
+import { type Book, compactNumber, errorText, narrow, type Record, type Sheet, wideString } from './biff.ts';
 import type { CompoundFile } from './cfb.ts';
 import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
-
-type Sheet = { name: string; offset: number; hidden: boolean };
-type Record = { type: number; body: Buffer; at: number };
+import { XlsDrawings } from './xls-drawings.ts';
 
 /** An old Excel workbook (BIFF5 and BIFF8, [MS-XLS]). Throws ParseError. */
 export function parseXls(file: CompoundFile): ParsedDocument {
@@ -18,13 +16,13 @@ export function parseXls(file: CompoundFile): ParsedDocument {
   const blocks: Block[] = [];
   const budget = new SheetBudget();
   for (const sheet of shown) {
-    const contents = sheetBlocks(readSheet(stream, sheet.offset, book, budget));
+    const drawn = new XlsDrawings(book);
+    const grid = readSheet(stream, sheet.offset, { book, budget, drawn });
+    const contents = [...sheetBlocks(grid), ...drawn.blocks(budget)];
     if (contents.length > 0) blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.name) }, ...contents);
   }
   return { kind: 'xls', markdown: writeMarkdown(blocks), pages: shown.length };
 }
-
-type Book = { sheets: Sheet[]; strings: string[]; dates: boolean[]; from1904: boolean; wide: boolean };
 
 function readGlobals(stream: Buffer): Book {
   const book: Book = { sheets: [], strings: [], dates: [], from1904: false, wide: true };
@@ -53,13 +51,16 @@ function readSheetEntry(body: Buffer, wide: boolean): Sheet {
   return { name, offset, hidden: body.readUInt8(4) !== 0 || !isWorksheet };
 }
 
-function readSheet(stream: Buffer, offset: number, book: Book, budget: SheetBudget): SheetGrid {
+function readSheet(
+  stream: Buffer,
+  offset: number,
+  { book, budget, drawn }: { book: Book; budget: SheetBudget; drawn: XlsDrawings },
+): SheetGrid {
   const grid = new SheetGrid(budget);
   let formulaCell: { row: number; column: number } | undefined;
   const number = (row: number, column: number, style: number, value: number): void =>
     grid.set(row, column, book.dates[style] ? serialDate(value, book.from1904) : numberText(value));
-  for (const { type, body } of records(stream, offset)) {
-    if (type === 0x000a) break;
+  for (const { type, body } of recordsOfSheet(stream, offset, drawn)) {
     if (body.byteLength < 6 && type !== 0x0207) continue;
     const row = body.byteLength >= 2 ? body.readUInt16LE(0) : 0;
     const column = body.byteLength >= 4 ? body.readUInt16LE(2) : 0;
@@ -120,6 +121,23 @@ function readSheet(stream: Buffer, offset: number, book: Book, budget: SheetBudg
     }
   }
   return grid;
+}
+
+/** The records of a sheet. Charts within it begin and end like sheets; their records are given to `drawn`. */
+function* recordsOfSheet(stream: Buffer, offset: number, drawn: XlsDrawings): Generator<Record> {
+  let depth = 0;
+  for (const record of records(stream, offset)) {
+    if (record.type === 0x0809) {
+      depth += 1;
+      if (depth === 2) drawn.startChart();
+    } else if (record.type === 0x000a) {
+      depth -= 1;
+      if (depth <= 0) return;
+    } else if (depth <= 1) {
+      drawn.readBox(record);
+      yield record;
+    } else if (depth === 2) drawn.readChart(record);
+  }
 }
 
 function* records(stream: Buffer, from: number): Generator<Record> {
@@ -213,36 +231,4 @@ class ContinuedReader {
       this.#at = 0;
     }
   }
-}
-
-/** A BIFF8 string with a length of one or two bytes. */
-function wideString(body: Buffer, at: number, lengthBytes: 1 | 2): string {
-  const length = lengthBytes === 1 ? body.readUInt8(at) : body.readUInt16LE(at);
-  const flags = body.readUInt8(at + lengthBytes);
-  let start = at + lengthBytes + 1;
-  if (flags & 8) start += 2;
-  if (flags & 4) start += 4;
-  return flags & 1 ? decodeUtf16(body, start, start + length * 2) : body.toString('latin1', start, start + length);
-}
-
-function narrow(bytes: Buffer): string {
-  return decodeText(bytes, 'windows-1252').text;
-}
-
-/** An RK value: an integer or the upper half of a double, perhaps times one hundred. */
-export function compactNumber(value: number): number {
-  let number: number;
-  if (value & 2) number = value >> 2;
-  else {
-    const bytes = Buffer.alloc(8);
-    bytes.writeInt32LE(value & ~3, 4);
-    number = bytes.readDoubleLE(0);
-  }
-  return value & 1 ? number / 100 : number;
-}
-
-export function errorText(code: number): string {
-  return (
-    { 0: '#NULL!', 7: '#DIV/0!', 15: '#VALUE!', 23: '#REF!', 29: '#NAME?', 36: '#NUM!', 42: '#N/A' }[code] ?? '#ERROR'
-  );
 }

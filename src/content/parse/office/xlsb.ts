@@ -2,9 +2,9 @@ import { decodeUtf16 } from '../format/utf16.ts';
 import { ZipArchive } from '../format/zip.ts';
 import { failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
+import { compactNumber, errorText } from './biff.ts';
 import { coreProperties, mainPart, relationshipsOf } from './ooxml.ts';
 import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
-import { compactNumber, errorText } from './xls.ts';
 import { sheetDrawings } from './xlsx.ts';
 
 const mergesMax = 20_000;
