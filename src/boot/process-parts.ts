@@ -106,7 +106,7 @@ export async function startProcessParts(config: Config, log: Logger, options: Op
       unreadBytesMax: config.streamMemoryMb * 1024 * 1024,
     }),
     mcpWaits: new AppShares(config.mcpWaitsMax, 'calls of tools that wait'),
-    jobSlots: new JobSlots(config.jobWorkers, limits.jobWaits, clock),
+    jobSlots: new JobSlots(config.jobWorkers, { waits: limits.jobWaits, clock }),
     intake: new Intake({ clock, memoryBytesMax: config.bodyMemoryMb * 1024 * 1024 }),
     connections: new Connections(config),
   };

@@ -128,8 +128,9 @@ async function tryStart(options: PostmasterOptions): Promise<Postmaster | string
 
 /** Settings are in the code, not in the cluster, so that an upgrade of Quarry can change them. */
 function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOptions): string[] {
-  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
-  const sharedMegabytes = Math.round(Math.max(64, Math.min(512, memory / 16 / 1024 / 1024)));
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY) / 1024 / 1024;
+  const megabytes = (least: number, most: number, share: number) =>
+    `${Math.round(Math.max(least, Math.min(most, memory * share)))}MB`;
   const settings: Record<string, string> = {
     listen_addresses: '',
     // A comma-separated list. The quotes protect a directory whose name contains a comma.
@@ -137,8 +138,10 @@ function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOp
     unix_socket_permissions: '0700',
     port: String(port),
     max_connections: '200',
-    shared_buffers: `${sharedMegabytes}MB`,
-    effective_cache_size: `${sharedMegabytes * 4}MB`,
+    // Pages that do not fit are in the system's cache. Those that do take memory in both.
+    shared_buffers: megabytes(64, 256, 1 / 16),
+    wal_buffers: megabytes(2, 16, 1 / 512),
+    effective_cache_size: megabytes(256, 2_048, 1 / 4),
     jit: 'off',
     timezone: 'UTC',
     log_timezone: 'UTC',

@@ -6,8 +6,8 @@ export type Rule = {
   free?: number;
   /** How many slots a lane holds beside those here: in other processes, or in lanes of the same app. */
   heldBeside?(lane: string): number;
-  /** Whether the lane may have another slot at all. */
-  mayTake?(lane: string): boolean;
+  /** Whether the lane, which holds so many here, may have another slot at all. */
+  mayTake?(lane: string, held: number): boolean;
 };
 
 type LanesOptions = {
@@ -79,8 +79,8 @@ export class Lanes<Item> {
   }
 
   /** Whether a waiting lane may have a slot. */
-  get canTake(): boolean {
-    return this.#next({}) !== undefined;
+  canTake(rule: Rule = {}): boolean {
+    return this.#next(rule) !== undefined;
   }
 
   /** Returns the next item, which then holds a slot of its lane. Undefined if no waiting lane may have one. */
@@ -125,7 +125,7 @@ export class Lanes<Item> {
     let next: Next<Item> | undefined;
     for (const [name, lane] of this.#lanes) {
       if (lane.items.length === 0 || this.#shares.of(name) >= share || !this.#shares.fits(name)) continue;
-      if (rule.mayTake?.(name) === false) continue;
+      if (rule.mayTake?.(name, this.#shares.of(name)) === false) continue;
       const held = this.#shares.of(name) + (rule.heldBeside?.(name) ?? 0);
       if (rule.free !== undefined && held >= free + rule.free) continue;
       if (!next || held < next.held || (held === next.held && lane.used < next.lane.used)) next = { name, lane, held };

@@ -10,6 +10,7 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import { runForApp } from '../db/app-lane.ts';
+import { recentApps } from '../fairness/recent-apps.ts';
 import { AppError, notFound } from '../lib/errors.ts';
 import { newUuid } from '../lib/ids.ts';
 import { lazyPackage } from '../lib/lazy-package.ts';
@@ -36,7 +37,6 @@ import { type Front, putFront } from './front.ts';
 import { oneHeader } from './headers.ts';
 import type { Connections } from './limits/connections.ts';
 import type { RateLimiter } from './limits/rate-limits.ts';
-import { turns } from './limits/turns.ts';
 import type { Metrics } from './metrics.ts';
 import { type Access, requireAccess } from './route/access.ts';
 import type { Auditor } from './route/audit.ts';
@@ -295,7 +295,7 @@ async function identifyCaller(
   requireAccess(access, identity);
   if ('scopes' in identity && area !== undefined)
     requireScope(identity.scopes, { area, reads }, identity.kind === 'server' ? {} : { holder: 'this token' });
-  turns.noteRequest(appOf(request));
+  recentApps.note(appOf(request));
   // Most requests do not have to wait.
   const wait = rateGroup === undefined ? undefined : rateLimiter?.take(identity, rateGroup);
   if (wait !== undefined) await wait;

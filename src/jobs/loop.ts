@@ -146,21 +146,24 @@ export class JobLoop {
 
   /** Starts the due jobs whose lanes have a free slot. Returns how many those are, and how many no other process took. */
   async #claim(due: store.JobPlace[]): Promise<{ chosen: number; claimed: number }> {
-    const { id, db, concurrency, workers } = this.#options;
+    const { id, db, concurrency, slots, workers } = this.#options;
+    // Jobs of no app are the operator's own.
+    const mayTake = (lane: string, held: number) => lane === id || slots.mayTake(lane, held);
     for (const job of due) this.#lanes.add(laneOf(id, job.appId), job);
     const chosen: store.JobPlace[] = [];
     const choose = (held: Map<string, number>): store.JobPlace[] => {
       const heldElsewhere = [...held.values()].reduce((sum, count) => sum + count, 0);
       // Assumes that each other process has as many slots as this one.
       const free = (workers() - 1) * 2 * concurrency - heldElsewhere;
-      const rule = { free, heldBeside: (lane: string) => held.get(lane === id ? store.firstLane : lane) ?? 0 };
+      const rule = { free, mayTake, heldBeside: (lane: string) => held.get(lane === id ? store.firstLane : lane) ?? 0 };
       for (let next = this.#lanes.take(rule); next; next = this.#lanes.take(rule)) chosen.push(next.item);
       return chosen;
     };
     let jobs: store.ClaimedJob[] = [];
     try {
-      if (workers() > 1 && this.#lanes.canTake) jobs = await store.claimJobs(db, id, choose);
-      else if (this.#lanes.canTake) jobs = await store.lockJobs(db, id, choose(new Map()));
+      if (!this.#lanes.canTake({ mayTake })) return { chosen: 0, claimed: 0 };
+      if (workers() > 1) jobs = await store.claimJobs(db, id, choose);
+      else jobs = await store.lockJobs(db, id, choose(new Map()));
     } finally {
       this.#lanes.drain();
       this.#start(jobs, chosen);
@@ -178,11 +181,14 @@ export class JobLoop {
 
   async #run(job: store.ClaimedJob): Promise<void> {
     const held = new HeldJob(this.#options.db, this.#options.id, job, (ended) => this.#ends.add('', ended));
+    const lane = laneOf(this.#options.id, job.appId);
     const startedMs = performance.now();
+    const leave = this.#options.slots.begin(lane);
     const ended = this.#end(held);
     this.#held.set(held, ended);
     await Promise.race([ended, held.left]);
-    this.#lanes.release(laneOf(this.#options.id, job.appId), performance.now() - startedMs);
+    leave();
+    this.#lanes.release(lane, performance.now() - startedMs);
     this.#retry();
     this.#options.slots.announceFree(this.#retry);
   }

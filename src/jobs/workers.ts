@@ -51,7 +51,7 @@ export type Workers = {
 /** Runs the jobs of these tasks until it is stopped. */
 export async function startWorkers(options: WorkersOptions): Promise<Workers> {
   const { target, timeoutMs, tasks, recurring = [], concurrency, waits = {}, onCrash = () => {}, trial, log } = options;
-  const { urgentWork = () => undefined, slots = new JobSlots(concurrency, waits) } = options;
+  const { urgentWork = () => undefined, slots = new JobSlots(concurrency, { waits }) } = options;
   const db = openDatabase(target, {
     ...{ poolSize: countConnections(concurrency), applicationName: 'quarry-jobs', ...(timeoutMs && { timeoutMs }) },
   });

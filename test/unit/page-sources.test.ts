@@ -238,3 +238,35 @@ test('readings beside Japanese characters are not part of the words of an articl
   );
   includes(page.markdown, ['汽船は港を出て'], ['きせん', 'みなと']);
 });
+
+test('links to source code, buttons and lines of links to the pages around are not part of a reference', () => {
+  const { markdown } = read(
+    `<html><head><title>Harbour in port - Rust</title><meta name="generator" content="rustdoc"></head><body>
+      <div class="header"><p>Next: <a href="mole.html" rel="next">The mole</a>, Up: <a href="index.html" rel="up">The port</a>
+        [<a href="toc.html" rel="contents">Contents</a>]</p></div>
+      <main><h1>Struct Harbour</h1><span class="sub">1.0.0 · <a class="srclink" href="../src/port/harbour.rs.html#5">source</a> ·
+        <a href="javascript:void(0)">[−]</a></span>
+      <details open><summary class="hideme"><span>Expand description</span></summary><p>${sentence('harbour')}</p></details>
+      <h2>Implementations</h2><section><a href="../src/port/harbour.rs.html#9">Source</a><h4>pub fn open(&amp;self)</h4></section>
+      <div class="example-wrap"><pre class="rust rust-example-rendered"><code>harbour.open();</code></pre><a class="test-arrow"
+        href="https://play.site.test/?code=harbour.open()">Run</a></div>
+      <p>${sentence('gate')} The <a href="https://site.test/log">source</a> of the river is far.</p>
+      <p>Read <a href="mole.html" rel="next">the chapter about the mole</a> for the longer story of how it was built and what it cost.</p></main></body></html>`,
+    'https://docs.port.test/docs/port/struct.Harbour.html',
+  );
+  includes(
+    markdown,
+    ['1.0.0', 'fn open', '```rust\nharbour.open();', '[source](https://site.test/log)', 'the chapter about'],
+    ['[source](https://docs', '[Source]', '[−]', '·', 'Expand', 'Run', 'The port', 'Contents'],
+  );
+});
+
+test('lines of code in a cell of a table stay lines', () => {
+  const { markdown } = read(
+    `<html><head><title>Ropes</title></head><body><nav><a href="/">Home</a></nav><main><h1>Ropes</h1><p>${sentence('rope')}</p>
+      <table><tr><th>Example</th><th>Output</th></tr><tr><td><pre>for rope in ropes:\n    tie(rope)\n\ncut()</pre></td><td><pre>1</pre></td></tr></table>
+      <p>${sentence('knot')}</p></main></body></html>`,
+    'https://docs.port.test/docs/ropes',
+  );
+  includes(markdown, ['| `for rope in ropes:`<br>`    tie(rope)`<br>`cut()` | `1` |']);
+});

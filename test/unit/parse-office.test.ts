@@ -50,6 +50,38 @@ test('an embedded object that names itself or nothing is left out', async () => 
   assert.equal(await markdownOf(odt), 'Before.\n');
 });
 
+test('a formula in an OpenDocument text is TeX, on a line of its own if its paragraph has nothing else', async () => {
+  const math = (content: string): string =>
+    `<math xmlns="m"><semantics><mrow>${content}</mrow><annotation encoding="StarMath 5.0">x</annotation></semantics></math>`;
+  const frame = (name: string): string => `<draw:frame><draw:object xlink:href="./${name}"/><draw:image/></draw:frame>`;
+  const odt = openDocument(
+    odtType,
+    `<office:text><text:p>With ${frame('Object 1')} inside.</text:p><text:p>${frame('Object 2')}</text:p><text:p>${frame('Object 3')}</text:p></office:text>`,
+    {
+      'Object 1/content.xml': math('<mi>E</mi><mo>=</mo><mi>m</mi><mo>⋅</mo><msup><mi>c</mi><mn>2</mn></msup>'),
+      'Object 2/content.xml': math(
+        '<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover><mfrac><msqrt><mi>x</mi></msqrt><mrow><mo>{</mo><mi>α</mi><mo>}</mo></mrow></mfrac>',
+      ),
+      'Object 3/content.xml': math(
+        '<mtable><mtr><mtd><mi>sin</mi><mo>\u2061</mo><mi>a</mi></mtd><mtd><mover><mi>b</mi><mo>¯</mo></mover></mtd></mtr></mtable>',
+      ),
+    },
+  );
+  assert.equal(
+    await markdownOf(odt),
+    'With $E=m\\cdot c^{2}$ inside.\n\n$$\\sum_{i=1}^{n}\\frac{\\sqrt{x}}{\\{\\alpha \\}}$$\n\n$$\\begin{matrix}\\sin a & \\overline{b}\\end{matrix}$$\n',
+  );
+});
+
+test('code of an OpenDocument text keeps its spaces and lines, and neighbouring quotes are one', async () => {
+  const styled = (style: string, content: string): string => `<text:p text:style-name="${style}">${content}</text:p>`;
+  const odt = openDocument(
+    odtType,
+    `<office:text><text:p>Call <text:span text:style-name="Source_20_Text">run_all</text:span>.</text:p>${styled('Preformatted_20_Text', 'if a:<text:line-break/><text:s text:c="4"/>b()')}${styled('Preformatted_20_Text', '<text:tab/>c()')}${styled('Quotations', 'One')}${styled('Quotations', 'Two')}</office:text>`,
+  );
+  assert.equal(await markdownOf(odt), 'Call `run_all`.\n\n```\nif a:\n    b()\n\tc()\n```\n\n> One\n>\n> Two\n');
+});
+
 test('covered cells of an OpenDocument text repeat the cell that is merged over them', async () => {
   const one = (text: string, spans = ''): string =>
     `<table:table-cell${spans}><text:p>${text}</text:p></table:table-cell>`;
@@ -80,11 +112,24 @@ test('a table of an old presentation is a table, merged cells repeated', async (
   assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
 });
 
-test('an old Word document has its notes below the text, and its text boxes after their paragraphs', async () => {
+test('an old Word document has its notes below the text, its text boxes after their paragraphs, and nothing deleted or hidden', async () => {
   assert.equal(
     await markdownOf(fixture('notes.doc')),
-    'Ships[^1] came[^2] and went.\n\nBeside a box.\n\nIn the box\n\nSecond line\n\nAfter the box[^3].\n\n[^1]: Seen in May.\n\n    And in June.\n\n[^2]: At the end.\n\n[^3]: Last note.\n',
+    'Ships[^1] came[^2] and went.\n\nBeside a box.\n\nIn the box\n\nSecond line\n\nAfter the box[^3].\n\nKept inserted.\n\n[^1]: Seen in May.\n\n    And in June.\n\n[^2]: At the end.\n\n[^3]: Last note.\n',
   );
+});
+
+test('raised and lowered text of a presentation is marked', async () => {
+  const run = (content: string, baseline: number): string =>
+    `<a:r><a:rPr baseline="${baseline}"/><a:t>${content}</a:t></a:r>`;
+  const bytes = zip({
+    '_rels/.rels': relations([['rId1', 'officeDocument', 'ppt/presentation.xml']]),
+    'ppt/_rels/presentation.xml.rels': relations([['rId1', 'slide', 'slides/slide1.xml']]),
+    'ppt/presentation.xml':
+      '<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId r:id="rId1"/></p:sldIdLst></p:presentation>',
+    'ppt/slides/slide1.xml': `<p:sld xmlns:p="p" xmlns:a="a"><p:cSld><p:spTree><p:sp><p:txBody><a:p>${run('H', 0)}${run('2', -25000)}${run('O, 5 m', 0)}${run('2', 30000)}</a:p></p:txBody></p:sp></p:spTree></p:cSld></p:sld>`,
+  });
+  assert.equal(await markdownOf(bytes), 'H<sub>2</sub>O, 5 m<sup>2</sup>\n');
 });
 
 test('an old presentation that was changed is read as it was saved last, with the notes of its slides', async () => {

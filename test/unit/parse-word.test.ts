@@ -47,6 +47,37 @@ test('a drop cap, and a paragraph whose end was deleted, are one with the next p
   assert.equal(await markdownOf(docx(body.join(''))), 'Ships came.\n\nThey went again.\n\nLast\n');
 });
 
+test('a paragraph whose bullet is blank continues the item before it, and a note keeps its paragraphs', async () => {
+  const item = (content: string, list: number): string =>
+    paragraph(content, `<w:numPr><w:ilvl w:val="0"/><w:numId w:val="${list}"/></w:numPr>`);
+  const level = (id: number, label: string): string =>
+    `<w:abstractNum w:abstractNumId="${id}"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val="${label}"/></w:lvl></w:abstractNum>`;
+  const numbers = [1, 2].map((id) => `<w:num w:numId="${id}"><w:abstractNumId w:val="${id}"/></w:num>`).join('');
+  const note =
+    paragraph(run('10')) + paragraph(run('m', '') + run('2 ', '<w:vertAlign w:val="superscript"/>') + run('each'));
+  const bytes = docxWith(
+    item(`${run('Aurora')}<w:r><w:footnoteReference w:id="2"/></w:r>`, 1) +
+      item(run('from Bergen'), 2) +
+      item(run('Boreas'), 1),
+    [
+      [
+        'numbering',
+        'numbering.xml',
+        `<w:numbering xmlns:w="w">${level(1, '•')}${level(2, ' ')}${numbers}</w:numbering>`,
+      ],
+      [
+        'footnotes',
+        'footnotes.xml',
+        `<w:footnotes xmlns:w="w"><w:footnote w:id="2">${note}</w:footnote></w:footnotes>`,
+      ],
+    ],
+  );
+  assert.equal(
+    await markdownOf(bytes),
+    '- Aurora[^1]\n\n  from Bergen\n\n- Boreas\n\n[^1]: 10\n\n    m<sup>2</sup> each\n',
+  );
+});
+
 test('text that a style hides is left out, unless the text itself says otherwise', async () => {
   const bytes = docxWith(
     paragraph(
@@ -96,7 +127,7 @@ test('documents in other formats within a Word document are read in their place'
 
 test('RTF: notes follow the text that refers to them, with their paragraphs', async () => {
   const rtf =
-    '{\\rtf1 Ships\\chftn{\\footnote \\pard\\plain {\\super \\chftn} Seen in \\i May\\i0 .\\par Twice.} came.\\par Then\\chftn{\\footnote\\ftnalt At the end.} they went.\\par}';
+    '{\\rtf1 Ships\\chftn{\\footnote \\pard\\plain {\\super \\chftn} Seen in \\i May\\i0 .\\par Twice.} came.\\par Then\\chftn{\\*\\footnote\\ftnalt At the end.} they went.\\par}';
   assert.equal(
     await markdownOf(text(rtf)),
     'Ships[^1] came.\n\nThen[^2] they went.\n\n[^1]: Seen in *May*.\n\n    Twice.\n\n[^2]: At the end.\n',

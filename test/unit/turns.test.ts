@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { RecentApps } from '../../src/fairness/recent-apps.ts';
 import { sharedBytesPerSecond, Turns } from '../../src/http/limits/turns.ts';
 import { speedTest, startWatch } from '../support/speed.ts';
 
@@ -18,12 +19,13 @@ async function takeTurns(turns: Turns, app: string): Promise<number> {
 }
 
 speedTest('large pieces of an app are paced only while another app sends requests', async () => {
-  const turns = new Turns();
-  turns.noteRequest('large');
+  const apps = new RecentApps();
+  const turns = new Turns(apps);
+  apps.note('large');
   // The machine may be busy for as long as a pause would take, but not each time.
   const alone = Math.min(...[await takeTurns(turns, 'large'), await takeTurns(turns, 'large')]);
-  turns.noteRequest('other');
-  turns.noteRequest('large');
+  apps.note('other');
+  apps.note('large');
   const shared = await takeTurns(turns, 'large');
   // Timers may fire a millisecond early.
   assert.ok(shared >= pieces * (pieceMs - 1), `${shared} ms`);

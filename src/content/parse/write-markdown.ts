@@ -48,6 +48,18 @@ function indentLines(text: string, block: Block): string {
   return indent === 0 ? text : text.replaceAll(/^(?=[^\n])/gm, ' '.repeat(indent));
 }
 
+/** Joins neighbouring lines of code, each of which is a paragraph of its own in office documents, and neighbouring quotes. */
+export function joinBlocks(blocks: Block[]): Block[] {
+  const joined: Block[] = [];
+  for (const block of blocks) {
+    const last = joined.at(-1);
+    if (block.type === 'code' && last?.type === 'code') last.text += `\n${block.text}`;
+    else if (block.type === 'quote' && last?.type === 'quote') last.blocks.push(...block.blocks);
+    else joined.push(block);
+  }
+  return joined;
+}
+
 /** Writes the blocks on one line, for a table cell. */
 export function writeInline(blocks: Block[]): string {
   const texts = blocks
@@ -57,12 +69,17 @@ export function writeInline(blocks: Block[]): string {
       if (block.type === 'quote' || block.type === 'note') return writeInline(block.blocks);
       if (block.type === 'formula') return `$${oneLine(block.tex)}$`;
       if (block.type === 'rule') return '';
-      if (block.type === 'code') return codeSpan(block.text.replaceAll(/\s+/g, ' '));
+      if (block.type === 'code') return joinCells(linesOf(block.text).map(codeSpan), '<br>');
       if (block.type === 'comment') return `<!-- ${block.text} -->`;
       return block.text;
     })
     .filter((text) => text.trim() !== '');
   return joinCells(texts, '<br>');
+}
+
+/** Each line of code becomes a span of its own, because the lines of a span run together. */
+function linesOf(code: string): string[] {
+  return code.split(/\r\n|\r|\n/).flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]));
 }
 
 /** Nested tables repeat the text of merged cells at every level, so the size is counted before joining. */
@@ -177,6 +194,12 @@ export function mark(text: string, delimiter: string): string {
   if (inner === '') return text;
   const start = text.indexOf(inner);
   return `${text.slice(0, start)}${delimiter}${inner}${delimiter}${text.slice(start + inner.length)}`;
+}
+
+/** Writes text above or below the line, without its outer spaces. */
+export function script(text: string, tag: 'sub' | 'sup'): string {
+  const inner = text.trim();
+  return inner === '' ? text : text.replace(inner, () => `<${tag}>${inner}</${tag}>`);
 }
 
 /** Writes a link, unless its target is empty or a script. */

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type RecentApps, recentApps } from '../../fairness/recent-apps.ts';
 import { Slots } from '../../fairness/slots.ts';
 
 /**
@@ -9,14 +10,11 @@ import { Slots } from '../../fairness/slots.ts';
  */
 export class Turns {
   readonly #slots = new Slots({ slots: 2 });
-  /** The app of the last request, and the app that sent a request before it. */
-  #last = { app: '', atMs: Number.NEGATIVE_INFINITY };
-  #other = this.#last;
+  readonly #apps: RecentApps;
 
-  /** Notes that an app has sent a request. */
-  noteRequest(app: string): void {
-    if (app !== this.#last.app) this.#other = this.#last;
-    this.#last = { app, atMs: performance.now() };
+  /** @param apps those that send requests to this event loop */
+  constructor(apps: RecentApps = recentApps) {
+    this.#apps = apps;
   }
 
   /** @param bytesOf returns the number of bytes that the piece read or wrote */
@@ -33,15 +31,9 @@ export class Turns {
       const tookMs = performance.now() - startedMs;
       setTimeout(
         () => release(tookMs),
-        Math.max(Math.min(tookMs, pauseMsMax), this.#isShared(app) ? (bytes / sharedBytesPerSecond) * 1_000 : 0),
+        Math.max(Math.min(tookMs, pauseMsMax), this.#apps.hasOthers(app) ? (bytes / sharedBytesPerSecond) * 1_000 : 0),
       );
     }
-  }
-
-  /** Whether another app has sent a request recently. */
-  #isShared(app: string): boolean {
-    const { atMs } = this.#last.app === app ? this.#other : this.#last;
-    return performance.now() - atMs < recentMs;
   }
 }
 
@@ -49,7 +41,6 @@ export class Turns {
 const pauseMsMax = 25;
 /** A compromise, measured with bench/neighbours.ts: half of this rate did not help the other app more. */
 export const sharedBytesPerSecond = 24 * 1024 * 1024;
-const recentMs = 1_000;
 
 /** The turns of this process: all of its requests share one event loop. */
 export const turns = new Turns();

@@ -54,10 +54,11 @@ export class BorrowedMemory {
   }
 }
 
+/** The block that was given back last, so that those that few searches at a time do not need are never written to. */
 function takeBlock(bytes: number): SharedArrayBuffer {
-  const block = kept.find(({ byteLength }) => byteLength >= bytes);
+  const at = kept.findLastIndex(({ byteLength }) => byteLength >= bytes);
+  const [block] = at < 0 ? [] : kept.splice(at, 1);
   if (block === undefined) return new SharedArrayBuffer(Math.max(blockBytesMin, bytes));
-  kept.splice(kept.indexOf(block), 1);
   keptBytes -= block.byteLength;
   return block;
 }

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { RecentApps } from '../../../src/fairness/recent-apps.ts';
 import { JobSlots } from '../../../src/jobs/job-slots.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
 import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../../src/jobs/workers.ts';
@@ -87,6 +88,57 @@ test('a single app has all slots of the setting', async () => {
   await until(() => gate.hanging >= 4);
   gate.open();
   await all;
+});
+
+test('an app has a fifth of its slots while another app sends requests, and all of them afterwards', async () => {
+  const gate = createGate();
+  let nowMs = 0;
+  const apps = new RecentApps(() => nowMs);
+  const slots = new JobSlots(10, { apps });
+  apps.note(other);
+  for (let n = 0; n < 20; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work: gate.work }, 10, { slots });
+  await until(() => gate.hanging > 0);
+  // Each is claimed after a look at the jobs of all apps.
+  for (let n = 1; n <= 5; n++) {
+    const ended = gate.until(n);
+    await addJob(database.db, 'work', { appId: other });
+    await ended;
+  }
+  assert.equal(gate.hanging, 2);
+  nowMs = 1_000;
+  await until(() => gate.hanging === 10);
+  gate.open();
+});
+
+test('an app has all of its slots while it is the only one that sends requests, and others have theirs', async () => {
+  const gate = createGate();
+  const apps = new RecentApps(() => 0);
+  apps.note(hostile);
+  apps.note(hostile);
+  for (let n = 0; n < 20; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work: gate.work }, 10, { slots: new JobSlots(10, { apps }) });
+  await until(() => gate.hanging === 10);
+  gate.open();
+});
+
+test('jobs that hang for more than a second keep no other job of their app waiting, while other apps send requests', async () => {
+  const gate = createGate();
+  let nowMs = 0;
+  const apps = new RecentApps(() => nowMs);
+  for (let n = 0; n < 20; n++) await addJob(database.db, 'work', { appId: hostile });
+  apps.note(other);
+  await start({ work: gate.work }, 10, { slots: new JobSlots(10, { apps }) });
+  for (const hanging of [2, 4, 6]) {
+    await until(() => gate.hanging >= hanging);
+    const ended = gate.until(hanging / 2);
+    await addJob(database.db, 'work', { appId: other });
+    await ended;
+    assert.equal(gate.hanging, hanging);
+    nowMs += 1_000;
+    apps.note(other);
+  }
+  gate.open();
 });
 
 test('jobs of a low priority wait until the urgent work of their process has ended, and others do not', async () => {

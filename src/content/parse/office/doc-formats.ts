@@ -156,6 +156,44 @@ function readRanges(main: Buffer, table: Buffer): Range[] {
   return ranges.sort((a, b) => a.from - b.from);
 }
 
+/**
+ * The parts of the main stream, in ascending order, whose characters are hidden or deletions that are tracked. Empty if
+ * the formats of characters cannot be read.
+ */
+export function readHidden(main: Buffer, table: Buffer): { from: number; to: number }[] {
+  return readOptional(() => characterRuns(main, table).filter(({ properties }) => hides(properties))) ?? [];
+}
+
+function hides(properties: Buffer): boolean {
+  let hidden = false;
+  for (let at = 0; at + 2 < properties.byteLength; ) {
+    const code = properties.readUInt16LE(at);
+    at += 2;
+    if (code === 0x0800 || code === 0x083c) hidden ||= properties.readUInt8(at) === 1;
+    at += operandBytes(code, properties, at);
+  }
+  return hidden;
+}
+
+/** Formatted disk pages of characters: runs by file offset, each with its own properties. */
+function characterRuns(main: Buffer, table: Buffer): { from: number; to: number; properties: Buffer }[] {
+  const start = main.readUInt32LE(0xfa);
+  const count = Math.floor((main.readUInt32LE(0xfe) - 4) / 8);
+  const runs: { from: number; to: number; properties: Buffer }[] = [];
+  for (let index = 0; index < count; index++) {
+    const page = (table.readUInt32LE(start + (count + 1) * 4 + index * 4) & 0x3fffff) * 512;
+    if (page + 512 > main.byteLength) continue;
+    const inPage = main.readUInt8(page + 511);
+    for (let run = 0; run < inPage; run++) {
+      const at = page + main.readUInt8(page + (inPage + 1) * 4 + run) * 2;
+      const properties = at === page ? Buffer.alloc(0) : main.subarray(at + 1, at + 1 + main.readUInt8(at));
+      const [from, to] = [main.readUInt32LE(page + run * 4), main.readUInt32LE(page + (run + 1) * 4)];
+      if (from < to) runs.push({ from, to, properties });
+    }
+  }
+  return runs.sort((a, b) => a.from - b.from);
+}
+
 function readStyles(main: Buffer, table: Buffer): Style[] {
   const start = main.readUInt32LE(0xa2);
   const end = start + main.readUInt32LE(0xa6);

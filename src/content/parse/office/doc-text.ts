@@ -1,5 +1,6 @@
 import { decodeUtf16 } from '../format/utf16.ts';
 import { failed, requireTextSize } from '../types.ts';
+import { readHidden } from './doc-formats.ts';
 
 /** A paragraph with its marks, and what stands in its place elsewhere in the file. */
 export type Paragraph = {
@@ -16,6 +17,9 @@ export type Paragraph = {
   boxes: Paragraph[][];
 };
 
+/** Text that is hidden or a tracked deletion is left out. */
+type Source = { main: Buffer; pieces: Piece[]; hidden: Range[] };
+type Range = { from: number; to: number };
 type Piece = { from: number; to: number; offset: number; wide: boolean };
 /** What belongs to a character of the body: the paragraphs of a note or of a text box. */
 type Anchored = { kind: 'note' | 'box'; paragraphs: Paragraph[] };
@@ -28,11 +32,11 @@ export const noteMark = '\u0002';
  * one count of characters. Text boxes without a place in the body are returned beside it. Throws RangeError, ParseError.
  */
 export function readDocText(main: Buffer, table: Buffer): { body: Paragraph[]; boxes: Paragraph[][] } {
-  const pieces = readPieces(main, table);
+  const source: Source = { main, pieces: readPieces(main, table), hidden: readHidden(main, table) };
   const lengths = [0x4c, 0x50, 0x54, 0x58, 0x5c, 0x60, 0x64].map((at) => main.readUInt32LE(at));
   const startOf = (story: number): number => lengths.slice(0, story).reduce((sum, one) => sum + one, 0);
   const read = (story: number, anchored = new Map<number, Anchored>()): Paragraph[] =>
-    readParagraphs(main, pieces, { from: startOf(story), to: startOf(story) + (lengths[story] ?? 0) }, anchored);
+    readParagraphs(source, { from: startOf(story), to: startOf(story) + (lengths[story] ?? 0) }, anchored);
   const anchored = new Map<number, Anchored>();
   const addNotes = (story: number, references: number, texts: number): void => {
     const starts = readPlaces(main, table, texts, 0).map(({ place }) => startOf(story) + place);
@@ -59,8 +63,7 @@ export function readDocText(main: Buffer, table: Buffer): { body: Paragraph[]; b
 }
 
 function readParagraphs(
-  main: Buffer,
-  pieces: Piece[],
+  { main, pieces, hidden }: Source,
   { from, to }: { from: number; to: number },
   anchored: Map<number, Anchored>,
 ): Paragraph[] {
@@ -77,22 +80,42 @@ function readParagraphs(
     const text = piece.wide ? decodeUtf16(bytes) : new TextDecoder('windows-1252').decode(bytes);
     characters += text.length;
     requireTextSize(characters);
+    let next = firstEndingAfter(hidden, begin);
     for (let index = 0; index < text.length; index++) {
       const character = text.charAt(index);
       const at = piece.from + skipped + index;
       current.offset = begin + index * width;
-      const own = anchored.get(at);
+      while ((hidden[next]?.to ?? Number.POSITIVE_INFINITY) <= current.offset) next += 1;
+      const isHidden = (hidden[next]?.from ?? Number.POSITIVE_INFINITY) <= current.offset;
+      const own = isHidden ? undefined : anchored.get(at);
       if (own) current[own.kind === 'note' ? 'notes' : 'boxes'].push(own.paragraphs);
       if (character === '\r' || character === '\u0007' || character === '\f') {
         paragraphs.push({ ...current, end: character });
         current = { ...current, text: '', start: at + 1, notes: [], boxes: [] };
       } else {
-        if (character !== noteMark) current.text += character;
+        if (character !== noteMark && (!isHidden || isFieldMark(character))) current.text += character;
         if (own?.kind === 'note') current.text += noteMark;
       }
     }
   }
   return [...paragraphs, current];
+}
+
+/** The begin, separator and end of a field keep their order, whatever of the field is hidden. */
+function isFieldMark(character: string): boolean {
+  return character >= '\u0013' && character <= '\u0015';
+}
+
+/** Binary search; the ranges are in ascending order. */
+function firstEndingAfter(ranges: Range[], offset: number): number {
+  let low = 0;
+  let high = ranges.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((ranges[middle]?.to ?? 0) <= offset) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Divides paragraphs in ascending order into groups that begin at these characters. */

@@ -48,7 +48,7 @@ export class DocxLists {
     const numbering = this.#instances.get(numberId);
     const own = numbering?.levels.get(level);
     if (!numbering || !own || level >= levelsMax) return undefined;
-    if (own.format === 'bullet') return '-';
+    if (own.format === 'bullet') return own.text.trim() === '' ? '' : '-';
     const { counters, overrides } = numbering;
     const override = overrides.get(level);
     if (override !== undefined) {

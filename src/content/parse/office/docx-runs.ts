@@ -1,4 +1,4 @@
-import { codeSpan, link, mark } from '../write-markdown.ts';
+import { codeSpan, link, mark, script } from '../write-markdown.ts';
 import type { RunFormat } from './docx-styles.ts';
 
 export type Run = { text: string; format: RunFormat; code: boolean; script: 'sub' | 'sup' | '' };
@@ -29,7 +29,7 @@ function writeRun(run: Run): string {
   if (run.text.trim() === '') return run.text;
   if (run.code) return codeSpan(unescapeText(run.text));
   let text = run.text;
-  if (run.script !== '') text = `<${run.script}>${text}</${run.script}>`;
+  if (run.script !== '') text = script(text, run.script);
   if (run.format.strike) text = mark(text, '~~');
   const delimiter = `${run.format.bold ? '**' : ''}${run.format.italic ? '*' : ''}`;
   return delimiter === ''

@@ -2,7 +2,7 @@ import { child, childElements, descend, descendants, textOf, type XmlElement } f
 import { ZipArchive } from '../format/zip.ts';
 import { parseLimits } from '../limits.ts';
 import { failed, type ParsedDocument } from '../types.ts';
-import { type Block, escapeText, link, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
+import { type Block, escapeText, joinBlocks, link, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
 import { diagramBlocks } from './diagram.ts';
 import { DocxLists } from './docx-lists.ts';
@@ -89,11 +89,7 @@ class DocxConverter {
     const blocks: Block[] = [];
     for (let index = 0; index < this.#notesUsed.length; index++) {
       const note = this.#notes.get(this.#notesUsed[index] ?? '');
-      if (note)
-        blocks.push({
-          type: 'raw',
-          text: `[^${index + 1}]: ${writeInline(this.blocks(note)).replaceAll('<br>', ' ')}`,
-        });
+      if (note) blocks.push({ type: 'note', label: String(index + 1), blocks: this.blocks(note) });
     }
     return blocks;
   }
@@ -159,7 +155,12 @@ class DocxConverter {
       for (const math of [...descendants(element, 'oMath')]) this.#displayMath(math, blocks);
     } else {
       const text = joinRuns(heading === undefined && !style.title ? runs : runs.map(plainRun));
-      if (text.trim() !== '') blocks.push(paragraphBlock(text, style, heading, label));
+      if (text.trim() !== '') {
+        const indent = label?.label === '' && heading === undefined ? indentOf(blocks.at(-1), label.depth) : undefined;
+        blocks.push(
+          indent === undefined ? paragraphBlock(text, style, heading, label) : { type: 'paragraph', text, indent },
+        );
+      }
     }
     blocks.push(...boxes);
   }
@@ -389,6 +390,12 @@ function tableCells(row: XmlElement): XmlElement[] {
   });
 }
 
+/** The indent of a paragraph without a label, if it continues an item of that depth. */
+function indentOf(previous: Block | undefined, depth: number): number | undefined {
+  if (previous?.type === 'item' && previous.depth === depth) return 4 * depth + previous.marker.length + 1;
+  return previous?.type === 'paragraph' ? previous.indent : undefined;
+}
+
 function paragraphBlock(
   text: string,
   style: ParagraphStyle,
@@ -406,18 +413,6 @@ function paragraphBlock(
   }
   if (style.quote) return { type: 'quote', blocks: [{ type: 'paragraph', text }] };
   return { type: 'paragraph', text };
-}
-
-/** Joins neighbouring lines of code, each of which is a paragraph in Word, and neighbouring quotes. */
-function joinBlocks(blocks: Block[]): Block[] {
-  const joined: Block[] = [];
-  for (const block of blocks) {
-    const last = joined.at(-1);
-    if (block.type === 'code' && last?.type === 'code') last.text += `\n${block.text}`;
-    else if (block.type === 'quote' && last?.type === 'quote') last.blocks.push(...block.blocks);
-    else joined.push(block);
-  }
-  return joined;
 }
 
 /** Whether the next paragraph continues this one: it is a drop cap, or its end is a tracked deletion. */

@@ -3,12 +3,25 @@ import { child, childElements, descend, descendants, parseXml, textOf, type XmlE
 import { ZipArchive } from '../format/zip.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
-import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
+import {
+  type Block,
+  codeSpan,
+  escapeText,
+  joinBlocks,
+  link,
+  mark,
+  oneLine,
+  script,
+  writeInline,
+  writeMarkdown,
+} from '../write-markdown.ts';
 import { formatNumber } from './list-numbers.ts';
-import { OdfCharts } from './odf-chart.ts';
+import { OdfObjects } from './odf-objects.ts';
 import { numberText, SheetBudget, SheetGrid, sheetBlocks } from './sheet.ts';
 
 const repeatMax = 1_000;
+/** Character styles of code, as LibreOffice and pandoc name them. */
+const codeCharacters = /^(?:source text|teletype|verbatim char|html code|code)$/;
 
 /** An OpenDocument text, spreadsheet or presentation. Throws ParseError. */
 export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): Promise<ParsedDocument> {
@@ -20,8 +33,8 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   const content = child(parseXml(text), 'document-content');
   const stylesText = zip.readText('styles.xml');
   const styles = stylesText === undefined ? undefined : child(parseXml(stylesText), 'document-styles');
-  const charts = new OdfCharts(zip);
-  const converter = new OdfConverter(content, styles, kind === 'ods' ? undefined : charts);
+  const objects = new OdfObjects(zip);
+  const converter = new OdfConverter(content, styles, kind === 'ods' ? undefined : objects);
   const body = child(content, 'body');
   const blocks: Block[] = [];
   let pages: number | undefined;
@@ -30,7 +43,7 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   if (sheets.length > 0) {
     pages = sheets.length;
     for (const sheet of sheets) {
-      const drawn = descendants(sheet, 'object').flatMap((object) => charts.blocks(object));
+      const drawn = descendants(sheet, 'object').flatMap((object) => objects.read(object).blocks);
       const inner = [...sheetBlocks(converter.sheet(sheet)), ...drawn];
       if (inner.length > 0)
         blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.attributes.name ?? '') }, ...inner);
@@ -45,7 +58,7 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   return { kind, markdown: writeMarkdown(blocks), ...defined({ pages }), ...metadata(zip) };
 }
 
-type Format = { bold: boolean; italic: boolean; strike: boolean; script: string };
+type Format = { bold: boolean; italic: boolean; strike: boolean; script: '' | 'sub' | 'sup' };
 
 class OdfConverter {
   readonly #formats = new Map<string, Format>();
@@ -57,10 +70,10 @@ class OdfConverter {
   readonly #notes: XmlElement[] = [];
   readonly #budget = new SheetBudget();
   /** Absent for workbooks, whose charts follow the cells. */
-  readonly #charts: OdfCharts | undefined;
+  readonly #objects: OdfObjects | undefined;
 
-  constructor(content: XmlElement | undefined, styles: XmlElement | undefined, charts: OdfCharts | undefined) {
-    this.#charts = charts;
+  constructor(content: XmlElement | undefined, styles: XmlElement | undefined, objects: OdfObjects | undefined) {
+    this.#objects = objects;
     for (const source of [
       child(styles, 'styles'),
       child(styles, 'automatic-styles'),
@@ -108,15 +121,16 @@ class OdfConverter {
   blocks(container: XmlElement | undefined): Block[] {
     const blocks: Block[] = [];
     for (const one of childElements(container)) this.#block(one, blocks);
-    return blocks;
+    return joinBlocks(blocks);
   }
 
   notes(): Block[] {
     const blocks: Block[] = [];
     for (let index = 0; index < this.#notes.length; index++)
       blocks.push({
-        type: 'raw',
-        text: `[^${index + 1}]: ${writeInline(this.blocks(child(this.#notes[index], 'note-body'))).replaceAll('<br>', ' ')}`,
+        type: 'note',
+        label: String(index + 1),
+        blocks: this.blocks(child(this.#notes[index], 'note-body')),
       });
     return blocks;
   }
@@ -163,8 +177,8 @@ class OdfConverter {
     const names = this.#styleNames(element.attributes['style-name']);
     const outline = names.map((name) => this.#outlines.get(name)).find((level) => level !== undefined);
     const isTitle = names.includes('title');
-    if (names.some((name) => /^(?:preformatted text|source code)$/.test(name))) {
-      const text = textOf(element);
+    if (isCode(names)) {
+      const text = verbatim(element);
       const last = blocks.at(-1);
       if (last?.type === 'code') last.text += `\n${text}`;
       else blocks.push({ type: 'code', text });
@@ -173,7 +187,8 @@ class OdfConverter {
     this.#textBlock(element, blocks, (text) => {
       if (isTitle) return { type: 'heading', level: 1, text: oneLine(text) };
       if (outline !== undefined && outline > 0) return { type: 'heading', level: outline, text: oneLine(text) };
-      if (names.includes('quotations')) return { type: 'quote', blocks: [{ type: 'paragraph', text }] };
+      if (names.some((name) => /^(?:quotations|quote|intense quote|block text)$/.test(name)))
+        return { type: 'quote', blocks: [{ type: 'paragraph', text }] };
       return { type: 'paragraph', text };
     });
   }
@@ -181,7 +196,9 @@ class OdfConverter {
   #textBlock(element: XmlElement, blocks: Block[], make: (text: string) => Block): void {
     const boxes: Block[] = [];
     const text = this.#inline(element, boxes, this.#formats.get(element.attributes['style-name'] ?? ''));
-    if (text.trim() !== '') blocks.push(make(text.trim()));
+    const formula = descendants(element, 'object').length === 1 ? /^\$([^$]+)\$$/.exec(text.trim())?.[1] : undefined;
+    if (formula !== undefined) blocks.push({ type: 'raw', text: `$$${formula}$$` });
+    else if (text.trim() !== '') blocks.push(make(text.trim()));
     blocks.push(...boxes);
   }
 
@@ -198,6 +215,8 @@ class OdfConverter {
     switch (element.name) {
       case 'span': {
         const format = this.#formats.get(element.attributes['style-name'] ?? '');
+        if (this.#styleNames(element.attributes['style-name']).some((name) => codeCharacters.test(name)))
+          return codeSpan(oneLine(verbatim(element)));
         return marked(this.#inline(element, boxes, format), format, around);
       }
       case 'a':
@@ -238,9 +257,10 @@ class OdfConverter {
     }
     const table = child(element, 'table');
     if (table) boxes.push({ type: 'table', rows: this.#tableRows(table) });
-    const chart = this.#charts?.blocks(child(element, 'object')) ?? [];
-    boxes.push(...chart);
-    if (chart.length > 0 || !child(element, 'image')) return '';
+    const embedded = this.#objects?.read(child(element, 'object'));
+    if (embedded && embedded.formula !== '') return `$${embedded.formula}$`;
+    boxes.push(...(embedded?.blocks ?? []));
+    if ((embedded?.blocks.length ?? 0) > 0 || !child(element, 'image')) return '';
     const alternative = oneLine(textOf(child(element, 'desc') ?? child(element, 'title')));
     return alternative === '' ? '' : `![${escapeText(alternative).replaceAll(/[[\]]/g, '\\$&')}](image)`;
   }
@@ -263,7 +283,10 @@ class OdfConverter {
       let first = item.name === 'list-item';
       for (const one of childElements(item)) {
         if (one.name === 'list') this.#list(one, blocks, Math.min(depth + 1, 9), styleName);
-        else if (first && (one.name === 'p' || one.name === 'h')) {
+        else if (
+          first &&
+          (one.name === 'h' || (one.name === 'p' && !isCode(this.#styleNames(one.attributes['style-name']))))
+        ) {
           const label = numbered ? this.#label(style, level, depth, counters) : '-';
           this.#item(one, blocks, depth, label);
           first = false;
@@ -390,6 +413,22 @@ class OdfConverter {
   }
 }
 
+function isCode(styleNames: string[]): boolean {
+  return styleNames.some((name) => /^(?:preformatted text|source code)$/.test(name));
+}
+
+/** The text of code, with its spaces, tabs and line breaks. */
+function verbatim(element: XmlElement): string {
+  return element.children
+    .map((one) => {
+      if (typeof one === 'string') return one.replaceAll(/\s+/g, ' ');
+      if (one.name === 's') return ' '.repeat(Math.min(1000, Number(one.attributes.c ?? 1) || 1));
+      if (one.name === 'tab') return '\t';
+      return one.name === 'line-break' ? '\n' : verbatim(one);
+    })
+    .join('');
+}
+
 function rowsOf(table: XmlElement): XmlElement[] {
   return childElements(table).flatMap((one) => {
     if (one.name === 'table-row') return [one];
@@ -414,7 +453,7 @@ function coveredText(spans: Span[], left: string[], y: number): string {
 
 function marked(text: string, format: Format | undefined, around: Format | undefined): string {
   if (!format || text.trim() === '') return text;
-  let result = format.script === '' ? text : `<${format.script}>${text.trim()}</${format.script}>`;
+  let result = format.script === '' ? text : script(text, format.script);
   if (format.strike && !around?.strike) result = mark(result, '~~');
   const delimiter = `${format.bold && !around?.bold ? '**' : ''}${format.italic && !around?.italic ? '*' : ''}`;
   return delimiter === '' ? result : mark(result, delimiter);

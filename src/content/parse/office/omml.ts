@@ -1,4 +1,5 @@
 import { child, childElements, descend, textOf, type XmlElement } from '../format/xml.ts';
+import { base, characters, delimiter, functionName } from './tex.ts';
 
 /** An Office Math formula as TeX. */
 export function mathToTex(element: XmlElement): string {
@@ -83,36 +84,6 @@ function script(sign: string, text: string): string {
   return text.trim() === '' ? '' : `${sign}{${text}}`;
 }
 
-/** A base of several symbols is grouped; otherwise the script would apply only to the last one. */
-function base(text: string): string {
-  return text.startsWith('\\frac') || (/ |[+=-]/.test(text) && !text.startsWith('\\left')) ? `{${text}}` : text;
-}
-
-function delimiter(character: string): string {
-  if (character === '') return '.';
-  return (
-    {
-      '{': '\\{',
-      '}': '\\}',
-      '⟨': '\\langle ',
-      '⟩': '\\rangle ',
-      '⌊': '\\lfloor ',
-      '⌋': '\\rfloor ',
-      '⌈': '\\lceil ',
-      '⌉': '\\rceil ',
-      '‖': '\\|',
-    }[character] ?? character
-  );
-}
-
-function functionName(name: string): string {
-  return /^(?:sin|cos|tan|cot|sec|csc|sinh|cosh|tanh|log|ln|lim|max|min|exp|det|dim|gcd|inf|sup|arg|arcsin|arccos|arctan)(?![a-z])/.test(
-    name,
-  )
-    ? `\\${name}`
-    : name;
-}
-
 const operators: Record<string, string> = {
   '∑': '\\sum ',
   '∏': '\\prod ',
@@ -137,93 +108,3 @@ const accents: Record<string, string> = {
   '\u20d7': '\\vec',
   '\u030c': '\\check',
 };
-
-const symbols: Record<string, string> = {
-  α: 'alpha',
-  β: 'beta',
-  γ: 'gamma',
-  δ: 'delta',
-  ε: 'epsilon',
-  ϵ: 'epsilon',
-  ζ: 'zeta',
-  η: 'eta',
-  θ: 'theta',
-  ι: 'iota',
-  κ: 'kappa',
-  λ: 'lambda',
-  μ: 'mu',
-  ν: 'nu',
-  ξ: 'xi',
-  π: 'pi',
-  ρ: 'rho',
-  σ: 'sigma',
-  τ: 'tau',
-  υ: 'upsilon',
-  φ: 'phi',
-  ϕ: 'phi',
-  χ: 'chi',
-  ψ: 'psi',
-  ω: 'omega',
-  Γ: 'Gamma',
-  Δ: 'Delta',
-  Θ: 'Theta',
-  Λ: 'Lambda',
-  Ξ: 'Xi',
-  Π: 'Pi',
-  Σ: 'Sigma',
-  Φ: 'Phi',
-  Ψ: 'Psi',
-  Ω: 'Omega',
-  '∞': 'infty',
-  '×': 'times',
-  '÷': 'div',
-  '±': 'pm',
-  '∓': 'mp',
-  '⋅': 'cdot',
-  '·': 'cdot',
-  '≤': 'leq',
-  '≥': 'geq',
-  '≠': 'neq',
-  '≈': 'approx',
-  '≡': 'equiv',
-  '∈': 'in',
-  '∉': 'notin',
-  '⊂': 'subset',
-  '⊆': 'subseteq',
-  '∪': 'cup',
-  '∩': 'cap',
-  '∀': 'forall',
-  '∃': 'exists',
-  '∇': 'nabla',
-  '∂': 'partial',
-  '→': 'rightarrow',
-  '←': 'leftarrow',
-  '⇒': 'Rightarrow',
-  '⇔': 'Leftrightarrow',
-  '↔': 'leftrightarrow',
-  '∑': 'sum',
-  '∏': 'prod',
-  '∫': 'int',
-  '…': 'ldots',
-  '⋯': 'cdots',
-  '√': 'surd',
-  '∝': 'propto',
-  '∠': 'angle',
-  '⊥': 'perp',
-  '∅': 'emptyset',
-  '∧': 'wedge',
-  '∨': 'vee',
-  '¬': 'neg',
-};
-
-function characters(text: string): string {
-  let out = '';
-  for (const one of text) {
-    const character = symbols[one] === undefined ? one.normalize('NFKC') : one;
-    const name = symbols[character];
-    if (name !== undefined) out += `\\${name} `;
-    else if (character === '−') out += '-';
-    else out += /[#%&_{}$]/.test(character) ? `\\${character}` : character;
-  }
-  return out;
-}

@@ -1,5 +1,5 @@
 import iconv from 'iconv-lite';
-import { escapeText, mark } from '../write-markdown.ts';
+import { escapeText, mark, script } from '../write-markdown.ts';
 
 export type Piece = {
   text: string;
@@ -16,7 +16,7 @@ export function writePieces(pieces: Piece[]): string {
       if (piece.note !== undefined) return `[^${piece.note}]`;
       let text = escapeText(piece.text.replaceAll('\t', ' '));
       if (text.trim() === '') return text;
-      if (piece.script !== '') text = `<${piece.script}>${text}</${piece.script}>`;
+      if (piece.script !== '') text = script(text, piece.script);
       if (piece.strike) text = mark(text, '~~');
       const delimiter = `${piece.bold ? '**' : ''}${piece.italic ? '*' : ''}`;
       return delimiter === '' ? text : mark(text, delimiter);

@@ -261,7 +261,7 @@ class RtfReader {
     if (word !== 'u') this.#flushBytes();
     this.#skip = 0;
     const state = this.#state;
-    if (this.#starred && !/^(?:fldinst|listtext|pntext|shptxt|shpinst)$/.test(word)) {
+    if (this.#starred && !/^(?:fldinst|footnote|listtext|pntext|shptxt|shpinst)$/.test(word)) {
       this.#starred = false;
       state.destination = 'skip';
       return;

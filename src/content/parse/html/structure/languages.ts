@@ -41,7 +41,10 @@ function named({ name, attributes }: HtmlElement): string | undefined {
   if (scope !== undefined) return clean(scope === 'html-basic' ? 'html' : scope);
   if (name !== 'pre' && name !== 'code') return undefined;
   // Highlighters write the language beside their own name: `hljs python`, `sourceCode python`.
-  const isHighlighted = /(?:^|\s)(?:hljs|sourceCode|prism|highlight|chroma|prettyprint|code)(?:\s|$)/.test(classes);
+  const isHighlighted =
+    /(?:^|\s)(?:hljs|sourceCode|prism|highlight|chroma|prettyprint|code|rust-example-rendered|item-decl)(?:\s|$)/.test(
+      classes,
+    );
   const words = classes.split(/\s+/).filter((word) => knownLanguages.has(word.toLowerCase()));
   return words.length > 0 && (isHighlighted || classes.trim() === words[0]) ? clean(words[0]) : undefined;
 }

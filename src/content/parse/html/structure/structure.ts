@@ -7,6 +7,7 @@ import { plainHeadings } from './headings.ts';
 import { placeMisplaced } from './misplaced.ts';
 import { plainTables } from './tables.ts';
 import { plainTabs } from './tabs.ts';
+import { plainTools } from './tools.ts';
 
 /**
  * Moves text that stands where HTML allows none, and rewrites what generators of documentation write around code,
@@ -16,6 +17,7 @@ import { plainTabs } from './tabs.ts';
  */
 export function plainStructure(root: HtmlElement): void {
   placeMisplaced(root);
+  plainTools(root);
   plainFormulas(root);
   plainCode(root);
   plainHeadings(root);
