@@ -425,3 +425,18 @@ test('a manual keeps its name and synopsis, and code and captions between its se
     ['Prev', 'CLOSE', '## OPEN'],
   );
 });
+
+test('a manual keeps what describes a module above its functions', () => {
+  const functions = Array.from(
+    { length: 60 },
+    (_unused, at) => `<h4>open_${at}(Harbour)</h4><p>${sentence(`gate ${at}`)}</p>`,
+  );
+  const { markdown } = read(
+    `<html><head><title>harbours manual</title></head><body><div id="menu"><a href="/a.html">Guide</a></div><div id="content">
+      <h1>harbours</h1><div class="innertube"><h3><div>Summary</div></h3><div>Of ships.</div></div>
+      <div class="description"><h3><div>Description</div></h3><p>These functions open and close every harbour of the country, and count its ships.</p>
+      <ul><li><p>A ship counts once.</p></li></ul></div><div class="functions"><h3><div>Exports</div></h3>${functions.join('')}</div></div></body></html>`,
+    'https://docs.site.test/docs/manual/harbours.html',
+  );
+  includes(markdown, ['Of ships', 'every harbour of the country', 'counts once', 'open_59', 'gate 59'], ['Guide']);
+});

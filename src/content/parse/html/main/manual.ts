@@ -36,22 +36,43 @@ function textsAround(whole: HtmlElement, kept: Set<HtmlText>, title: string): Se
 }
 
 const leadCharactersMin = 40;
+const proseMin = 80;
 const linkedShareOfLeadMax = 0.3;
 
-/** The name and the synopsis above the first part that is kept, up to the title or to what is no text. */
+/** What stands between the title and the first part that is kept, such as a name and a synopsis, if it is text. */
 function leadTexts(whole: HtmlElement, kept: Set<HtmlText>, title: string): Set<HtmlText> {
   const blocks = collect(whole, isLeafBlock).filter((block) => textLength(block) > 0);
-  const lead = new Set<HtmlText>();
-  for (let at = blocks.findIndex((block) => [...textsIn(block)].some((text) => kept.has(text))) - 1; at >= 0; at--) {
-    const block = blocks[at];
-    if (block === undefined || !isLead(block, title)) break;
-    for (const text of textsIn(block)) if (text.trimmed > 0) lead.add(text);
-  }
-  return lead;
+  const first = blocks.findIndex((block) => [...textsIn(block)].some((text) => kept.has(text)));
+  const above = blocks.slice(0, Math.max(0, first));
+  const titled = above.findLastIndex((block) => isTitle(block, title));
+  const lead = above.slice(titled + 1);
+  const start = titled >= 0 && isLead(lead) ? 0 : lead.findLastIndex((block) => !isParagraph(block)) + 1;
+  return new Set(lead.slice(start).flatMap((block) => [...textsIn(block)]));
 }
 
-function isLead(block: HtmlElement, title: string): boolean {
-  if (/^h[1-6]$/.test(block.name)) return block.name !== 'h1' && simplify(textOf(block)) !== title;
+function isTitle(block: HtmlElement, title: string): boolean {
+  const heading = headingOf(block);
+  return heading !== undefined && (heading.name === 'h1' || simplify(textOf(heading)) === title);
+}
+
+function headingOf(block: HtmlElement): HtmlElement | undefined {
+  return [block, block.parent].find((at) => at !== undefined && /^h[1-6]$/.test(at.name));
+}
+
+function isLead(blocks: HtmlElement[]): boolean {
+  let [all, linked] = [0, 0];
+  for (const block of blocks) {
+    const length = textLength(block);
+    all += length;
+    linked += length * linkDensity(block);
+  }
+  return (
+    linked < all * linkedShareOfLeadMax && blocks.some((block) => block.name === 'pre' || textLength(block) >= proseMin)
+  );
+}
+
+function isParagraph(block: HtmlElement): boolean {
+  if (headingOf(block) !== undefined) return true;
   if (/^(?:li|td|th)$/.test(block.name) || linkDensity(block) > linkedShareOfLeadMax) return false;
   return block.name === 'pre' || textLength(block) >= leadCharactersMin;
 }
