@@ -1,5 +1,5 @@
-/** A piece of text on a page: its position, size and font. */
-type Drawn = { text: string; x: number; y: number; size?: number; font?: keyof typeof fonts };
+/** A piece of text on a page: its position, size, font, and colour as shares of red, green and blue. */
+type Drawn = { text: string; x: number; y: number; size?: number; font?: keyof typeof fonts; colour?: string };
 
 /** `hebrew…`: the letters A to Z stand for Hebrew letters, the digits for Arabic-Indic ones. */
 const fonts = {
@@ -18,9 +18,9 @@ const toUnicode = `${letters}1 begincodespacerange <00> <ff> endcodespacerange
 export function handbookPdf(pages: Drawn[][]): Uint8Array {
   const contents = pages.map((drawn) =>
     drawn
-      .map(({ text, x, y, size = 10, font = 'roman' }) => {
+      .map(({ text, x, y, size = 10, font = 'roman', colour = '0 0 0' }) => {
         const shown = text.replaceAll(/[\\()]/g, '\\$&');
-        return `BT /${fonts[font][0]} ${size} Tf ${x} ${y} Td (${shown}) Tj ET`;
+        return `${colour} rg BT /${fonts[font][0]} ${size} Tf ${x} ${y} Td (${shown}) Tj ET`;
       })
       .join('\n'),
   );

@@ -119,6 +119,19 @@ test('an old Word document has its notes below the text, its text boxes after th
   );
 });
 
+test('raised and lowered text of a presentation is marked', async () => {
+  const run = (content: string, baseline: number): string =>
+    `<a:r><a:rPr baseline="${baseline}"/><a:t>${content}</a:t></a:r>`;
+  const bytes = zip({
+    '_rels/.rels': relations([['rId1', 'officeDocument', 'ppt/presentation.xml']]),
+    'ppt/_rels/presentation.xml.rels': relations([['rId1', 'slide', 'slides/slide1.xml']]),
+    'ppt/presentation.xml':
+      '<p:presentation xmlns:p="p" xmlns:r="r"><p:sldIdLst><p:sldId r:id="rId1"/></p:sldIdLst></p:presentation>',
+    'ppt/slides/slide1.xml': `<p:sld xmlns:p="p" xmlns:a="a"><p:cSld><p:spTree><p:sp><p:txBody><a:p>${run('H', 0)}${run('2', -25000)}${run('O, 5 m', 0)}${run('2', 30000)}</a:p></p:txBody></p:sp></p:spTree></p:cSld></p:sld>`,
+  });
+  assert.equal(await markdownOf(bytes), 'H<sub>2</sub>O, 5 m<sup>2</sup>\n');
+});
+
 test('an old presentation that was changed is read as it was saved last, with the notes of its slides', async () => {
   assert.equal(await markdownOf(editedPpt()), '# Harbour report\n\nShips came\n\n> Notes:\n>\n> Wait for the tide\n');
 });

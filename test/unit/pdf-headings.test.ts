@@ -156,3 +156,38 @@ test('a line in capitals is a heading, a statement of a query language is not', 
   ])
     assert.deepEqual(await headings([pageOf(line)]), [], line);
 });
+
+test('a line in another colour above the text is a title; a link, lines of an address and a grey that is nearly black are not', async () => {
+  const colour = '0 0.2 0.4';
+  const page: Drawn = [
+    { text: 'Arrivals', x: 72, y: 720, colour },
+    ...paragraph(700),
+    { text: 'Valves', x: 72, y: 630, colour },
+    { text: 'See the list.', x: 72, y: 610 },
+    { text: 'Written to pilot@example.org', x: 72, y: 580, colour },
+    ...paragraph(560),
+    { text: 'First line of an address', x: 72, y: 490, colour },
+    { text: 'Second line of it', x: 72, y: 470, colour },
+    { text: 'Third line of it', x: 72, y: 450, colour },
+    { text: 'Nearly black', x: 72, y: 420, colour: '0.05 0.05 0.05' },
+    ...paragraph(400),
+  ];
+  assert.deepEqual(await headings([page]), ['# Arrivals', '# Valves']);
+});
+
+test('a line in the small capitals of a browser is a title, in the size of its larger letters', async () => {
+  const small = (y: number, words: string[]): Drawn => {
+    let x = 72;
+    return words.flatMap((word) => {
+      const [first, rest] = [word.slice(0, 1), word.slice(1)];
+      const start = x;
+      x += 10 + rest.length * 4.2 + 3;
+      return [
+        { text: first, x: start, y, size: 10 },
+        { text: rest, x: start + 7, y, size: 7 },
+      ];
+    });
+  };
+  const page: Drawn = [...small(720, ['Harbour', 'Duties']), ...paragraph(700), ...paragraph(640)];
+  assert.deepEqual(await headings([page]), ['# Harbour Duties']);
+});

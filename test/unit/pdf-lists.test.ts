@@ -61,7 +61,17 @@ test('lines of a cell in smaller type belong to one row, although the other cell
 
 const segment = (text: string, markedContent = -1): Segment => ({
   ...{ text, markedContent, left: 72, right: 200, top: 100, bottom: 110, baseline: 108 + markedContent * 12, size: 10 },
-  ...{ weight: 400, font: 'F', bold: false, italic: false, mono: false, hyphenated: false, artifact: false },
+  ...{
+    weight: 400,
+    font: 'F',
+    bold: false,
+    italic: false,
+    mono: false,
+    colour: 0,
+    smallCapitals: false,
+    hyphenated: false,
+    artifact: false,
+  },
   ...{ turned: false, spaced: false, parts: [{ text, left: 72, right: 200 }] },
 });
 

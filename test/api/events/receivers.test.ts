@@ -168,7 +168,6 @@ test('these are all places that read events', async () => {
     if (/\b(?:from|join)\s+events\b/.test(await readFile(path, 'utf8'))) found.push(path);
   // A new reader of events must receive only what `eventVisible` allows, and belongs into the tests above.
   assert.deepEqual(found.sort(), [
-    'src/automations/runs/invocation-store.ts', // Deletes old events.
     'src/automations/triggers/store.ts', // Automations, by listReceivers.
     'src/erasures/receivers.ts', // Names of webhooks that got events of a subject, for operators.
     'src/erasures/workflow.ts', // Deletes the events of a subject.

@@ -104,6 +104,7 @@ function lineGlyphs(line: OcrLine, size: number, scale: number): Glyph[] {
     font: 'scan',
     weight: 400,
     italic: false,
+    colour: 0,
     mono: false,
     symbols: false,
     markedContent: -1,

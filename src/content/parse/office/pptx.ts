@@ -1,7 +1,7 @@
 import { child, childElements, descend, descendants, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
 import { failed, type ParsedDocument } from '../types.ts';
-import { type Block, escapeText, link, mark, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
+import { type Block, escapeText, link, mark, oneLine, script, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
 import { diagramBlocks } from './diagram.ts';
 import { formatNumber } from './list-numbers.ts';
@@ -132,9 +132,9 @@ class SlideConverter {
     const raw = escapeText(textOf(child(run, 't')));
     const properties = child(run, 'rPr');
     if (plain || raw.trim() === '' || !properties) return raw;
-    const { b, i, strike } = properties.attributes;
+    const { b, i, strike, baseline = '0' } = properties.attributes;
     const on = (value: string | undefined): boolean => value === '1' || value === 'true';
-    let text = raw;
+    let text = Number(baseline) === 0 ? raw : script(raw, Number(baseline) > 0 ? 'sup' : 'sub');
     if (strike !== undefined && strike !== 'noStrike') text = mark(text, '~~');
     const delimiter = `${on(b) ? '**' : ''}${on(i) ? '*' : ''}`;
     if (delimiter !== '') text = mark(text, delimiter);

@@ -9,6 +9,8 @@ export type TextStyle = {
   mono: boolean;
   /** A font of symbols, such as Wingdings. */
   symbols: boolean;
+  /** The colour that fills its shapes, as 0xRRGGBB. */
+  colour: number;
   /** Number of the marked content in the page's structure, or -1. */
   markedContent: number;
   artifact: boolean;

@@ -8,12 +8,13 @@ export type DocumentLook = {
   bodyFont: string;
   bodyMono: boolean;
   bodyItalic: boolean;
+  bodyColour: number | undefined;
   /** Share of the text in type clearly heavier than the body's. */
   boldShare: number;
   hasHeadingRoles: boolean;
 };
 
-type Typeface = Pick<Line, 'size' | 'weight' | 'font' | 'mono' | 'italic'> & { characters: number };
+type Typeface = Pick<Line, 'size' | 'weight' | 'font' | 'mono' | 'italic' | 'colour'> & { characters: number };
 
 /** Counts the type of every line; the most used one is the body's. */
 export class LookCounter {
@@ -21,13 +22,14 @@ export class LookCounter {
 
   add(line: Line): void {
     const size = Math.round(line.size * 2) / 2;
-    const key = `${size} ${line.font}`;
+    const key = `${size} ${line.font} ${line.colour}`;
     const known = this.#faces.get(key) ?? {
       size,
       weight: line.weight,
       font: line.font,
       mono: line.mono,
       italic: line.italic,
+      colour: line.colour,
       characters: 0,
     };
     known.characters += line.text.length;
@@ -51,6 +53,7 @@ export class LookCounter {
       bodyFont: body?.font ?? '',
       bodyMono: body?.mono ?? false,
       bodyItalic: body?.italic ?? false,
+      bodyColour: body?.colour,
       boldShare: heavy / Math.max(1, all),
       hasHeadingRoles: false,
     };
@@ -151,8 +154,9 @@ function isHeading(
   if (/:$/.test(text) && !numbered) return false;
   if (heavy && block.lines.some(hasColumns)) return false;
   if (heavy && look.boldShare < 0.4) return next !== undefined && block.above > block.size * 0.3;
+  if (next && isShortTitle(text) && isInOtherType(block, next, look)) return true;
   if (!standsAlone(block) || next?.kind !== 'text' || next.text.length <= 80) return false;
-  if (isItalicTitle(block, look)) return true;
+  if (isShortTitle(text) && !look.bodyItalic && block.lines.every((line) => line.italic)) return true;
   return isCapitals(letters) && letters.length >= 5 && look.boldShare < 0.4 && !statement.test(text);
 }
 
@@ -161,11 +165,23 @@ function hasColumns({ segments }: Line): boolean {
   return segments.length > 1 && /\p{L}{3}/u.test(segments[0]?.text ?? '');
 }
 
-/** A short line in italics above running text, in a document whose text is upright. */
-function isItalicTitle(block: TextBlock, look: DocumentLook): boolean {
-  const { text, lines } = block;
-  if (look.bodyItalic || !lines.every((line) => line.italic) || text.length > titleCharactersMax) return false;
-  return /^[\p{Lu}\p{N}]/u.test(text) && !/[:!?…”"')]$/.test(text);
+function isShortTitle(text: string): boolean {
+  return text.length <= titleCharactersMax && /^[\p{Lu}\p{N}]/u.test(text) && !/[:!?…”"')]$/.test(text);
+}
+
+/** Whether a line is in small capitals, or in another colour than the text, above anything in the colour of the text. */
+function isInOtherType({ text, lines, size, above, below }: TextBlock, next: PdfBlock, look: DocumentLook): boolean {
+  if (lines.length > 1 || above <= size * 0.5 || below <= size * 0.2) return false;
+  if (lines.every((line) => line.smallCapitals)) return true;
+  if (next.kind === 'text' && next.lines.some((line) => line.colour !== look.bodyColour)) return false;
+  return !/\p{L}[.:/@]\p{L}/u.test(text) && lines.every((line) => isOtherColour(line.colour, look.bodyColour));
+}
+
+/** Whether colours differ as clearly as titles do from text: in red, green and blue together by a quarter of a channel. */
+function isOtherColour(colour: number | undefined, other: number | undefined): boolean {
+  if (colour === undefined || other === undefined) return false;
+  const difference = (shift: number): number => Math.abs(((colour >> shift) & 255) - ((other >> shift) & 255));
+  return difference(16) + difference(8) + difference(0) >= 64;
 }
 
 const titleCharactersMax = 80;

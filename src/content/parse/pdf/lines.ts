@@ -10,6 +10,7 @@ import {
   type RightToLeftPage,
   readLine,
 } from './right-to-left.ts';
+import { isInSmallCapitals, isLowerCaseSmaller, type SizeChange } from './small-capitals.ts';
 
 /** Characters side by side: a line, a part of one, or a line in a table cell. */
 export type Segment = {
@@ -26,6 +27,10 @@ export type Segment = {
   bold: boolean;
   italic: boolean;
   mono: boolean;
+  /** The colour of nearly all of its text, as 0xRRGGBB; undefined if it has several. */
+  colour: number | undefined;
+  /** In small capitals whose smaller letters the file knows as lower-case ones, as browsers write them. */
+  smallCapitals: boolean;
   /** Ends in a hyphen that the line break may have caused. */
   hyphenated: boolean;
   markedContent: number;
@@ -42,8 +47,6 @@ export type Line = Omit<Segment, 'markedContent' | 'artifact' | 'turned' | 'spac
   segments: Segment[];
 };
 
-/** At least five capital letters and no lower-case ones. */
-const capitals = /^(?!.*\p{Ll})(?:.*?\p{Lu}){5}/u;
 /** A gap of this many ems ends a segment. */
 const gapEms = 0.9;
 /** A gap of this many ems may separate two cells of a table, when it does so in every row. */
@@ -184,6 +187,8 @@ class SegmentBuilder {
   readonly #turn: number;
   /** How many characters of each style; absent while there is only one. */
   #styles: Map<TextStyle, number> | undefined;
+  /** The pieces with which another size begins; absent while there is only one size. */
+  #sizes: SizeChange[] | undefined;
   #style: TextStyle;
   #styleCount = 0;
   /** Whether all styles are equal. Words that are drawn one by one each have a style object, usually with equal members. */
@@ -261,6 +266,10 @@ class SegmentBuilder {
     if (glyph.right > this.#right) this.#right = glyph.right;
     if (glyph.top < this.#top) this.#top = glyph.top;
     if (glyph.bottom > this.#bottom) this.#bottom = glyph.bottom;
+    if (glyph.style.size !== this.#style.size) {
+      this.#sizes ??= [{ from: 0, size: this.#firstSize }];
+      this.#sizes.push({ from: this.#pieces.length - 1, size: glyph.style.size });
+    }
     if (glyph.style !== this.#style) this.#countStyle(glyph.style);
     this.#styleCount += 1;
     if (sizeOf(glyph) > this.#size) {
@@ -297,12 +306,6 @@ class SegmentBuilder {
     return joinPieces(pieces, 0, pieces.length, isSpace);
   }
 
-  /** Whether the text is in small capitals, drawn as larger and smaller capitals. The larger ones show the size of the type. */
-  #isInSmallCapitals(text: string, main: TextStyle): boolean {
-    const ratio = this.#firstSize / main.size;
-    return ratio > 1.1 && ratio < 1.6 && capitals.test(text);
-  }
-
   #parts(text: string): Segment['parts'] {
     const widthMin = this.#size * partGapEms;
     if (!(this.#widestGap > widthMin)) return [{ text, left: this.#lefts[0] ?? 0, right: this.#right }];
@@ -320,18 +323,20 @@ class SegmentBuilder {
   }
 
   /** The style of most characters, and what holds for nearly all of them. */
-  #look(): { main: TextStyle; isBold: boolean; isItalic: boolean; isMono: boolean } {
+  #look(): { main: TextStyle; isBold: boolean; isItalic: boolean; isMono: boolean; colour: number | undefined } {
     if (this.#isUniform) {
       const main = this.#style;
-      return { main, isBold: main.weight >= 600, isItalic: main.italic, isMono: main.mono };
+      return { main, isBold: main.weight >= 600, isItalic: main.italic, isMono: main.mono, colour: main.colour };
     }
     this.#countStyle(this.#style);
     const styles = [...(this.#styles ?? [])].sort((a, b) => b[1] - a[1]);
     const total = styles.reduce((sum, [, count]) => sum + count, 0);
     const share = (test: (style: TextStyle) => boolean): boolean =>
       styles.reduce((sum, [style, count]) => sum + (test(style) ? count : 0), 0) > total * 0.85;
+    const main = styles[0]?.[0] ?? this.#style;
     return {
-      main: styles[0]?.[0] ?? this.#style,
+      main,
+      colour: share((style) => style.colour === main.colour) ? main.colour : undefined,
       isBold: share((style) => style.weight >= 600),
       isItalic: share((style) => style.italic),
       isMono: share((style) => style.mono),
@@ -339,8 +344,10 @@ class SegmentBuilder {
   }
 
   finish(): Segment {
-    const { main, isBold, isItalic, isMono } = this.#look();
+    const { main, isBold, isItalic, isMono, colour } = this.#look();
     const text = this.#writeText();
+    const smallCapitals = isLowerCaseSmaller(this.#pieces, this.#sizes ?? []);
+    const isLarger = smallCapitals || isInSmallCapitals(text, this.#firstSize / main.size);
     return {
       text,
       left: this.#left,
@@ -348,12 +355,14 @@ class SegmentBuilder {
       top: this.#top,
       bottom: this.#bottom,
       baseline: this.#turn & 1 ? this.#bottom : this.#baseline,
-      size: this.#isInSmallCapitals(text, main) ? this.#firstSize : main.size || this.#size,
+      size: isLarger ? this.#firstSize : main.size || this.#size,
       weight: main.weight,
       font: main.font,
       bold: isBold,
       italic: isItalic,
       mono: isMono,
+      colour,
+      smallCapitals,
       hyphenated: this.#lastIsHyphen,
       markedContent: main.markedContent,
       artifact: main.artifact,
@@ -381,6 +390,7 @@ function isSameStyle(a: TextStyle, b: TextStyle): boolean {
     a.weight === b.weight &&
     a.italic === b.italic &&
     a.mono === b.mono &&
+    a.colour === b.colour &&
     a.markedContent === b.markedContent &&
     a.artifact === b.artifact
   );
@@ -454,12 +464,16 @@ export function joinSegments(segments: Segment[]): Line {
     bold: sorted.every((one) => one.bold),
     italic: sorted.every((one) => one.italic),
     mono: sorted.every((one) => one.mono),
+    colour: sorted.every((one) => one.colour === longest.colour) ? longest.colour : undefined,
+    smallCapitals:
+      sorted.some((one) => one.smallCapitals) && sorted.every((one) => one.smallCapitals || !/\p{L}/u.test(one.text)),
     hyphenated: last.hyphenated,
   };
 }
 
 function lineOf(segment: Segment): Line {
   const { text, left, right, top, bottom, baseline, size, weight, font, bold, italic, mono, hyphenated } = segment;
-  const look = { size, weight, font, bold, italic, mono };
+  const { colour, smallCapitals } = segment;
+  const look = { size, weight, font, bold, italic, mono, colour, smallCapitals };
   return { segments: [segment], text, left, right, top, bottom, baseline, ...look, hyphenated };
 }

@@ -9,7 +9,7 @@ import { eachObject, formObject, imageObject, pathObject } from './objects.ts';
 import { callPdfium, type Pdfium } from './pdfium.ts';
 import { readStructure, type StructureElement } from './structure-tree.ts';
 
-type Face = Pick<TextStyle, 'font' | 'weight' | 'italic' | 'mono' | 'symbols'>;
+type Face = Omit<TextStyle, 'size' | 'colour' | 'markedContent' | 'artifact'>;
 type Run = { object: number; style: TextStyle; turn: number; baseline: number; isInserted: boolean };
 
 type PlaceBox = (index: number, box: Rule) => void;
@@ -22,7 +22,7 @@ const emptyGlyph = {
 };
 
 const noStyle: TextStyle = {
-  ...{ size: 0, font: '', weight: 400, italic: false, mono: false, symbols: false },
+  ...{ size: 0, font: '', weight: 400, italic: false, mono: false, symbols: false, colour: 0 },
   ...{ markedContent: -1, artifact: false },
 };
 
@@ -330,11 +330,24 @@ export class PdfPage {
       face = this.#face(font, index, address);
       this.#faces.set(font, face);
     }
+    const colour = object === 0 ? 0 : this.#colour(object, address);
     const last = this.#styles.get(face);
-    if (last?.size === size && last.markedContent === markedContent && last.artifact === artifact) return last;
-    const style = { ...face, size, markedContent, artifact };
+    if (
+      last?.size === size &&
+      last.colour === colour &&
+      last.markedContent === markedContent &&
+      last.artifact === artifact
+    )
+      return last;
+    const style = { ...face, size, colour, markedContent, artifact };
     this.#styles.set(face, style);
     return style;
+  }
+
+  #colour(object: number, address: number): number {
+    if (this.#calls.FPDFPageObj_GetFillColor(object, address, address + 4, address + 8, address + 12) === 0) return 0;
+    const heap = this.#pdfium.HEAPU8;
+    return ((heap[address] ?? 0) << 16) | ((heap[address + 4] ?? 0) << 8) | (heap[address + 8] ?? 0);
   }
 
   #face(font: number, index: number, address: number): Face {

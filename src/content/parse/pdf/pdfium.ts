@@ -9,6 +9,7 @@ const frequentCalls = [
   'FPDFPageObjMark_GetParamBlobValue',
   'FPDFPageObj_CountMarks',
   'FPDFPageObj_GetBounds',
+  'FPDFPageObj_GetFillColor',
   'FPDFPageObj_GetMark',
   'FPDFPageObj_GetMarkedContentID',
   'FPDFPageObj_GetType',
