@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 
 /** The part of its slots that an app has while other apps send requests. */
-const shareBesideOthers = 0.2;
+const shareBesideOthers = 0.1;
 const longMs = 1_000;
 
 type JobSlotsOptions = {
@@ -39,7 +39,7 @@ export class JobSlots {
 
   /**
    * Whether an app that holds so many slots may have another one. While other apps send requests to this process, a
-   * fifth of its slots, at least one, may have been taken within the last second: jobs share the event loop and the
+   * tenth of its slots, at least one, may have been taken within the last second: jobs share the event loop and the
    * database with those requests. One that runs for longer mostly waits for something else, and keeps no other waiting.
    */
   mayTake(app: string, held: number): boolean {

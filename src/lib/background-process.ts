@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
  * Starts a child process that has the processors only when the server and its database need them less. Linux may divide
  * the processors among sessions first (`autogroup` in sched(7)), and a priority then counts only within its session:
  * PostgreSQL's processes, each in its own, would share the processors equally with a child of the server. So the child
- * gets a session, and the session the same priority.
+ * gets a session, and the session a lower priority too.
  * @param start starts the process with these options
  */
 export function startInBackground<Child extends ChildProcess>(start: (options: { detached: boolean }) => Child): Child {
@@ -25,8 +25,15 @@ function lowerPriority(pid: number): void {
   } catch {
     // Not permitted, or it has ended: it runs at normal priority.
   }
-  if (process.platform === 'linux') void lowerSession(pid, priority);
+  const ofSession = Math.min(constants.priority.PRIORITY_LOW, getPriority() + sessionDifference);
+  if (process.platform === 'linux') void lowerSession(pid, ofSession);
 }
+
+/**
+ * A session gets a third of what another one gets of the same processor: enough to read documents beside other programs
+ * of the machine. With the difference of the processes, it would get a ninth.
+ */
+const sessionDifference = 5;
 
 const sessionAttempts = 20;
 const sessionRetryMs = 100;

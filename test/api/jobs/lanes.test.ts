@@ -90,7 +90,7 @@ test('a single app has all slots of the setting', async () => {
   await all;
 });
 
-test('an app has a fifth of its slots while another app sends requests, and all of them afterwards', async () => {
+test('an app has a tenth of its slots while another app sends requests, and all of them afterwards', async () => {
   const gate = createGate();
   let nowMs = 0;
   const apps = new RecentApps(() => nowMs);
@@ -105,7 +105,7 @@ test('an app has a fifth of its slots while another app sends requests, and all 
     await addJob(database.db, 'work', { appId: other });
     await ended;
   }
-  assert.equal(gate.hanging, 2);
+  assert.equal(gate.hanging, 1);
   nowMs = 1_000;
   await until(() => gate.hanging === 10);
   gate.open();
@@ -129,9 +129,9 @@ test('jobs that hang for more than a second keep no other job of their app waiti
   for (let n = 0; n < 20; n++) await addJob(database.db, 'work', { appId: hostile });
   apps.note(other);
   await start({ work: gate.work }, 10, { slots: new JobSlots(10, { apps }) });
-  for (const hanging of [2, 4, 6]) {
+  for (const hanging of [1, 2, 3]) {
     await until(() => gate.hanging >= hanging);
-    const ended = gate.until(hanging / 2);
+    const ended = gate.until(hanging);
     await addJob(database.db, 'work', { appId: other });
     await ended;
     assert.equal(gate.hanging, hanging);
