@@ -149,3 +149,11 @@ test('a mail that was saved in UTF-16 is read', async () => {
     assert.match(markdown, /^# Ships\n\n\*\*From:\*\* a@example\.com\n\nAurora café\n$/);
   }
 });
+
+test('the lines of a mail that are quoted are a quote, also directly below the line that introduces them', async () => {
+  const mail = 'Subject: Ships\r\nFrom: a@example.com\r\n\r\nA. Pilot wrote:\r\n> Came?\r\n> > When?\r\nIn May.\r\n';
+  assert.match(
+    (await parseDocument({ bytes: text(mail), filename: 'ships.eml' })).markdown,
+    /A\. Pilot wrote:\n\n> Came\?\n> When\?\n\nIn May\.\n$/,
+  );
+});

@@ -111,17 +111,25 @@ export function bodyBlocks(mail: Pick<Email, 'html' | 'text'>): Block[] {
     .replaceAll(/\r\n?/g, '\n')
     .split(/\n{2,}/)
     .filter((paragraph) => paragraph.trim() !== '')
-    .map((paragraph) => {
-      const lines = paragraph.split('\n');
-      if (lines.every((line) => line.startsWith('>')))
-        return {
-          type: 'quote',
-          blocks: [
-            { type: 'paragraph', text: lines.map((line) => escapeText(line.replace(/^(?:>\s?)+/, ''))).join('  \n') },
-          ],
-        };
-      return { type: 'paragraph', text: lines.map((line) => escapeText(line.trimEnd())).join('  \n') };
+    .flatMap((paragraph) => quotedRuns(paragraph.split('\n')))
+    .map(({ isQuote, lines }) => {
+      const text = lines
+        .map((line) => escapeText(isQuote ? line.replace(/^(?:>\s?)+/, '') : line.trimEnd()))
+        .join('  \n');
+      return isQuote ? { type: 'quote', blocks: [{ type: 'paragraph', text }] } : { type: 'paragraph', text };
     });
+}
+
+/** Divides the lines of a paragraph where a quote begins or ends, as below "… wrote:". */
+function quotedRuns(lines: string[]): { isQuote: boolean; lines: string[] }[] {
+  const runs: { isQuote: boolean; lines: string[] }[] = [];
+  for (const line of lines) {
+    const isQuote = line.startsWith('>');
+    const last = runs.at(-1);
+    if (last?.isQuote === isQuote) last.lines.push(line);
+    else runs.push({ isQuote, lines: [line] });
+  }
+  return runs;
 }
 
 function addressText(address: Address): string {
