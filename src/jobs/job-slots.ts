@@ -1,11 +1,10 @@
+import { availableParallelism } from 'node:os';
 import { type RecentApps, recentApps } from '../fairness/recent-apps.ts';
 import { Shares } from '../fairness/shares.ts';
 import { Slots } from '../fairness/slots.ts';
 import type { Clock } from '../lib/clock.ts';
 import { type WaitBounds, WaitingJobs } from './waiting-jobs.ts';
 
-/** The part of its slots that an app has while other apps send requests. */
-const shareBesideOthers = 0.1;
 const longMs = 1_000;
 
 type JobSlotsOptions = {
@@ -13,6 +12,8 @@ type JobSlotsOptions = {
   clock?: Clock;
   /** Those that send requests to this process. */
   apps?: RecentApps;
+  /** The processors of the machine. */
+  processors?: number;
 };
 
 /** The slots for jobs of one process, which its workers share, whatever their databases. */
@@ -29,17 +30,18 @@ export class JobSlots {
   readonly #jobs = new Map<string, Set<{ sinceMs: number }>>();
 
   /** @param concurrency the maximum number of jobs of one app that run */
-  constructor(concurrency: number, { waits = {}, clock, apps = recentApps }: JobSlotsOptions = {}) {
+  constructor(concurrency: number, options: JobSlotsOptions = {}) {
+    const { waits = {}, clock, apps = recentApps, processors = availableParallelism() } = options;
     this.running = new Shares(2 * concurrency);
     this.resumed = new Slots({ slots: concurrency });
     this.waiting = new WaitingJobs(waits, clock);
     this.#apps = apps;
-    this.#besideOthers = Math.max(1, Math.round(concurrency * shareBesideOthers));
+    this.#besideOthers = processors;
   }
 
   /**
-   * Whether an app that holds so many slots may have another one. While other apps send requests to this process, a
-   * tenth of its slots, at least one, may have been taken within the last second: jobs share the event loop and the
+   * Whether an app that holds so many slots may have another one. While other apps send requests to this process, it
+   * may have taken only as many within the last second as the machine has processors: jobs share the event loop and the
    * database with those requests. One that runs for longer mostly waits for something else, and keeps no other waiting.
    */
   mayTake(app: string, held: number): boolean {

@@ -17,15 +17,10 @@ const ofStore = `${store}/:source`;
 
 /** The routes under `/v1`, which use the tables of files and sources. */
 export function openAiExpectations(make: Fixtures['make']): Record<string, Expectation> {
-  const files = new Map<Ownership, ReturnType<typeof make.file>>();
-  const fileOf = (whose: Ownership) => {
-    const file = files.get(whose) ?? make.file(whose);
-    files.set(whose, file);
-    return file;
-  };
+  /** Attaches a new file with each request: one that is still being processed is 409. */
   const withFile = (body: (id: string) => object) => ({
     make: make.source,
-    send: async ({ whose }: { whose: Ownership }) => ({ body: body((await fileOf(whose)).id) }),
+    send: async ({ whose }: { whose: Ownership }) => ({ body: body((await make.file(whose)).id) }),
   });
   return {
     'POST /v1/files': { table: everybody, send: () => uploadForm },
