@@ -30,10 +30,10 @@ function lowerPriority(pid: number): void {
 }
 
 /**
- * A session gets a third of what another one gets of the same processor: enough to read documents beside other programs
- * of the machine. With the difference of the processes, it would get a ninth.
+ * A session gets a fifth of what another one gets of the same processor: enough to read documents beside other programs
+ * of the machine, and little enough not to delay the database. With the difference of the processes, it would be a ninth.
  */
-const sessionDifference = 5;
+const sessionDifference = 7;
 
 const sessionAttempts = 20;
 const sessionRetryMs = 100;

@@ -8,7 +8,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { until } from '../support/until.ts';
 
 const priority = Math.min(constants.priority.PRIORITY_LOW, getPriority() + constants.priority.PRIORITY_BELOW_NORMAL);
-const ofSession = Math.min(constants.priority.PRIORITY_LOW, getPriority() + 5);
+const ofSession = Math.min(constants.priority.PRIORITY_LOW, getPriority() + 7);
 
 /** The fields of a process or thread after its name, from proc_pid_stat(5): state, parent, group, session and so on. */
 function readStat(path: string): string[] {
