@@ -35,7 +35,7 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
   const { embedders, openCache, threads, queryEmbeddingMs, rerankPassages } = options;
   const restricted: RestrictedCache = openCache('restricted');
   const caches: RankingCaches = {
-    postings: openCache('postings'),
+    index: { postings: openCache('postings'), bundles: openCache('bundles'), lengths: openCache('chunk-lengths') },
     vectors: { codes: openCache('vector-codes'), slabs: openCache('vectors'), places: openCache('vector-places') },
     models: { codes: openCache('model-codes'), words: openCache('words') },
   };
