@@ -49,3 +49,15 @@ test('numbered paragraphs that are set off and columns of prose are no tables', 
     ]);
   assert.doesNotMatch(await read(...column(72), ...column(322)), /\|/);
 });
+
+test('the boxes of a slide around its title, its text and its footer are no table', async () => {
+  const boxes = ['0 0 612 792 re f', '0 720 612 72 re f', '0 0 204 20 re f', '204 0 204 20 re f', '408 0 204 20 re f'];
+  const text = [0, 1, 2, 3, 4, 5, 6, 7].map((row) => line(`Line ${row} of what the slide says`, 72, 640 - row * 30));
+  const markdown = await read(
+    ...boxes.map((box) => `0.9 g ${box} 0 g`),
+    ...[line('What is kept', 40, 750), ...text],
+    ...[line('A. Pilot', 60, 6), line('Harbour report', 260, 6), line('6 / 16', 480, 6)],
+  );
+  assert.doesNotMatch(markdown, /\|/);
+  assert.match(markdown, /What is kept\n\n.*Line 0 of what the slide says\n\nLine 1/);
+});

@@ -70,6 +70,9 @@ function holds(grid: Grid, line: Line): boolean {
   );
 }
 
+/** A cell with so many pieces, and most of those of its grid, is the frame of a slide with its title and footer. */
+const frameSegmentsMin = 6;
+
 /** Assigns texts to cells; neighbouring cells without a bar between them are one and repeat its text. */
 function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   const { xs, ys } = grid;
@@ -85,6 +88,8 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
     list.push(segment);
     cells.set(cell, list);
   }
+  const largest = Math.max(0, ...[...cells.values()].map((one) => one.length));
+  if (rows <= 3 && largest >= frameSegmentsMin && largest > segments.length * 0.6) return undefined; // a frame
   const filled = cells.size;
   if (filled < 3 || new Set(owner).size < 4) return undefined;
   // Repeating a heading over three columns is useful; repeating a nested table would copy half the page.
