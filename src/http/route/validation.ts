@@ -4,6 +4,7 @@ import type { Static, TSchema } from 'typebox';
 import { AppError, type FieldError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { suggestNearest } from '../../lib/nearest.ts';
+import { wordsOfPattern } from '../../lib/patterns.ts';
 import { findTextProblem } from '../body/unicode.ts';
 
 type JsonSchema = {
@@ -184,6 +185,8 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
       message = `is not a known member of this request${suggestNearest(name, Object.keys(properties))}`;
     } else if (error.keyword === 'enum') {
       message = `must be one of ${(error.params.allowedValues as unknown[]).map(String).join(', ')}`;
+    } else if (error.keyword === 'pattern') {
+      message = wordsOfPattern(String(error.params.pattern)) ?? message;
     } else if (error.keyword === 'const') {
       message = `must be ${JSON.stringify(error.params.allowedValue)}`;
     } else {
