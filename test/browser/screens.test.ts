@@ -92,11 +92,14 @@ test(
       const made = await it.server.api<{ id: string }>('POST', '/api/v1/orgs', { key, body: { name } });
       const org = made.body.id;
       const automation = { name, lookup_key: `long-${at}`, type: 'invoked', workflow };
+      const user = { name, email: `${'u'.repeat(60)}${at}@${'harbour.'.repeat(20)}example`, org };
       const filename = `${name}.md`;
       for (const [path, body] of [
         ['automations', automation],
         [`automations/long-${at}/activate`, undefined],
         [`automations/long-${at}/invoke`, {}],
+        ['users', user],
+        ['agents', { name, lookup_key: `${'k'.repeat(190)}${at}`, org }],
         ['files', { filename, content_type: 'text/markdown', data: '', org }],
       ] as const) {
         const { status, text } = await it.server.api('POST', `/api/v1/${path}`, { key, body });
@@ -105,7 +108,7 @@ test(
     }
     const page = await it.openAsDeveloper(long, `/console/${long.app.id}/overview`);
     const problems: string[] = [];
-    for (const name of ['overview', 'automations', 'runs', 'files'])
+    for (const name of ['overview', 'automations', 'runs', 'users', 'agents', 'files'])
       problems.push(...(await look(page, `long-${name}`, `/${long.app.id}/${name}`)));
     assert.deepEqual(problems, []);
     const turned = { filename: 'report\u202efdp.exe', content_type: 'text/plain', data: '' };
