@@ -173,6 +173,10 @@ test('an invalid value in a query is 422 on its name, also invalid text', async 
     ['search', 'search=%00'],
   ] as const)
     await refusedField(field, 'GET', `/api/v1/orgs?${query}`, { key });
+  for (const query of ['page=1&page=2', 'owner_scope=any&owner_scope=any', 'search=a&search[]=b']) {
+    const twice = await error('GET', `/api/v1/knowledge_sources?${query}`, { key });
+    assert.match(twice.body.error.message, /: must be sent once$/, query);
+  }
   for (const [field, path] of [
     ['org', '/api/v1/users?org=garbage'],
     ['org', `/api/v1/agents?org=${member.id}`],
