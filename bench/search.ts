@@ -5,10 +5,11 @@
  * of everything, the memory of all processes,
  * and how many of the exact nearest ten chunks a vector search finds.
  *
- *   node bench/search.ts --chunks 100000 [--directory DIR] [--searches 200] [--cache MB] [--no-vectors] [--modes fulltext,hybrid] [--recall 50]
+ *   node --max-semi-space-size=8 bench/search.ts --chunks 100000 [--directory DIR] [--searches 200] [--cache MB] [--no-vectors] [--modes fulltext,hybrid] [--recall 50]
  *
  * With `--directory`, the filled database stays there, and the next run measures it without filling it again.
  */
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +17,6 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Worker } from 'node:worker_threads';
 import { drawQuery, seeded } from './search/corpus.ts';
 import { fillSource } from './search/fill.ts';
 import { measureRecall } from './search/recall.ts';
@@ -36,6 +36,7 @@ const { values } = parseArgs({
 const chunks = Number(values.chunks);
 const searches = Number(values.searches);
 const nearest = 10;
+const clientEnded = new AbortController();
 // As in a real server, whose threads otherwise load a compiler for TypeScript, which takes 60 ms.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/quarry', import.meta.url));
 const cache = values.cache === undefined ? {} : { QUARRY_SEARCH_CACHE_MB: values.cache };
@@ -52,9 +53,8 @@ try {
   await learn();
   await printSizes();
   const url = `${server.baseUrl}/api/v1/knowledge_sources/${source}/search`;
-  const client = new Worker(new URL('./search/client.ts', import.meta.url), {
-    workerData: { url, key: server.app.secretKey },
-  });
+  const client = fork(new URL('./search/client.ts', import.meta.url), [url, server.app.secretKey]);
+  client.once('exit', () => clientEnded.abort());
   const random = seeded(99);
   for (const mode of values.modes.split(',')) {
     await measure(client, `${mode}, first after a start`, 1, [{ query: drawQuery(chunks, random), mode }]);
@@ -63,14 +63,14 @@ try {
       await measure(client, mode, concurrency, bodies);
     }
     console.log(
-      `memory of the server's process ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB, with its database and all other processes ${memoryOfTree().toFixed(0)} MiB`,
+      `memory of the server's process ${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB, with its database and all other processes ${memoryOfServer(client.pid).toFixed(0)} MiB`,
     );
   }
   for (const concurrency of [1, 8]) {
     const bodies = Array.from({ length: searches }, () => ({ query: drawQuery(chunks, random), filter: { shelf: 3 } }));
     await measure(client, 'hybrid, filtered to a tenth', concurrency, bodies);
   }
-  await client.terminate();
+  client.kill();
   const queries = Array.from({ length: Number(values.recall) }, () => drawQuery(chunks, random));
   if (queries.length > 0 && !values['no-vectors'])
     await timed('compared with the exact cosines', async () => {
@@ -137,12 +137,12 @@ async function printSizes(): Promise<void> {
   console.log(JSON.stringify(size));
 }
 
-async function measure(client: Worker, name: string, concurrency: number, bodies: object[]): Promise<void> {
+async function measure(client: ChildProcess, name: string, concurrency: number, bodies: object[]): Promise<void> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
   const cpu = process.cpuUsage();
-  client.postMessage({ bodies, concurrency });
-  const [times] = (await once(client, 'message')) as [number[]];
+  client.send({ bodies, concurrency });
+  const [times] = (await once(client, 'message', { signal: clientEnded.signal })) as [number[]];
   delay.disable();
   times.sort((a, b) => a - b);
   const used = process.cpuUsage(cpu);
@@ -154,8 +154,8 @@ async function measure(client: Worker, name: string, concurrency: number, bodies
   );
 }
 
-/** The memory of this process and all below it in MiB: shared pages count once. Linux only. */
-function memoryOfTree(): number {
+/** The memory of this process and all below it but one in MiB: shared pages count once. Linux only. */
+function memoryOfServer(client: number | undefined): number {
   const parents = new Map<number, number>();
   for (const name of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
     try {
@@ -168,6 +168,7 @@ function memoryOfTree(): number {
     pid === process.pid || (pid !== undefined && pid > 1 && isBelow(parents.get(pid)));
   let kib = 0;
   for (const pid of parents.keys())
-    if (isBelow(pid)) kib += Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
+    if (pid !== client && isBelow(pid))
+      kib += Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0);
   return kib / 1024;
 }

@@ -1,9 +1,7 @@
-/** Searches from a separate thread, like a client in another process, so that its work is not the server's. */
-import { parentPort, workerData } from 'node:worker_threads';
-
+/** Searches from a separate process, so that neither its work nor its memory is the server's. */
 type Task = { bodies: Record<string, unknown>[]; concurrency: number };
 
-const { url, key } = workerData as { url: string; key: string };
+const [url = '', key = ''] = process.argv.slice(2);
 
 async function search(body: Record<string, unknown>): Promise<number> {
   const start = performance.now();
@@ -17,7 +15,7 @@ async function search(body: Record<string, unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-parentPort?.on('message', async ({ bodies, concurrency }: Task) => {
+process.on('message', async ({ bodies, concurrency }: Task) => {
   const left = [...bodies];
   const times: number[] = [];
   await Promise.all(
@@ -25,5 +23,5 @@ parentPort?.on('message', async ({ bodies, concurrency }: Task) => {
       for (let body = left.pop(); body !== undefined; body = left.pop()) times.push(await search(body));
     }),
   );
-  parentPort?.postMessage(times);
+  process.send?.(times);
 });

@@ -180,28 +180,41 @@ export type PostingColumns = {
 };
 
 export function unpackPostings(bytes: Uint8Array): PostingColumns {
-  const { ordinals, tallies, lengths } = readColumns(bytes);
-  return { ordinals: ordinals.slice(), tallies: tallies.slice(), lengths: lengths.slice() };
+  const all = emptyColumns(Math.ceil(bytes.length / postingBytesMin));
+  let count = 0;
+  readColumns(bytes, ({ ordinals, tallies, lengths }) => {
+    all.ordinals.set(ordinals, count);
+    all.tallies.set(tallies, count);
+    all.lengths.set(lengths, count);
+    count += ordinals.length;
+  });
+  return {
+    ordinals: all.ordinals.slice(0, count),
+    tallies: all.tallies.slice(0, count),
+    lengths: all.lengths.slice(0, count),
+  };
 }
 
-let read: PostingColumns = { ordinals: new Int32Array(0), tallies: new Uint16Array(0), lengths: new Uint16Array(0) };
+/** Postings are decoded in blocks of this many ordinals, the first of which is a multiple of it. */
+export const ordinalsPerBlock = 65_536;
+const postingBytesMin = 3;
+
+let block: PostingColumns | undefined;
+
+function emptyColumns(size: number): PostingColumns {
+  return { ordinals: new Int32Array(size), tallies: new Uint16Array(size), lengths: new Uint16Array(size) };
+}
 
 /**
- * Decodes postings into memory that the next call uses again. Common terms have a posting for every chunk, so this loop
- * is inlined instead of using `readPostings`.
+ * Decodes postings block by block, into memory that the next block uses again: `take` gets columns that are valid until
+ * it returns. Common terms have a posting for every chunk, so this loop is inlined instead of using `readPostings`.
  */
-export function readColumns(bytes: Uint8Array): PostingColumns {
-  // A posting has at least three bytes.
-  const capacity = Math.ceil(bytes.length / 3);
-  if (read.ordinals.length < capacity)
-    read = {
-      ordinals: new Int32Array(capacity),
-      tallies: new Uint16Array(capacity),
-      lengths: new Uint16Array(capacity),
-    };
-  const { ordinals, tallies, lengths } = read;
+export function readColumns(bytes: Uint8Array, take: (columns: PostingColumns) => void): void {
+  block ??= emptyColumns(ordinalsPerBlock);
+  const { ordinals, tallies, lengths } = block;
   let at = 0;
   let count = 0;
+  let blockEnd = 0;
   let value = 0;
   const readNext = () => {
     let byte = bytes[at++] as number;
@@ -211,12 +224,25 @@ export function readColumns(bytes: Uint8Array): PostingColumns {
       value |= (byte & 127) << shift;
     }
   };
+  const endBlock = () => {
+    if (count === 0) return;
+    take({
+      ordinals: ordinals.subarray(0, count),
+      tallies: tallies.subarray(0, count),
+      lengths: lengths.subarray(0, count),
+    });
+    count = 0;
+  };
   while (at < bytes.length) {
     readNext();
     let ordinal = 0;
     for (let left = value; left > 0; left--) {
       readNext();
       ordinal += value;
+      if (ordinal >= blockEnd) {
+        endBlock();
+        blockEnd = (Math.floor(ordinal / ordinalsPerBlock) + 1) * ordinalsPerBlock;
+      }
       ordinals[count] = ordinal;
       readNext();
       tallies[count] = Math.min(value, 65_534 + (value & 1));
@@ -225,11 +251,7 @@ export function readColumns(bytes: Uint8Array): PostingColumns {
       count += 1;
     }
   }
-  return {
-    ordinals: ordinals.subarray(0, count),
-    tallies: tallies.subarray(0, count),
-    lengths: lengths.subarray(0, count),
-  };
+  endBlock();
 }
 
 /** Calls `visit` with the positions of a term in each chunk, in the order of its postings. */

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { setEnvironmentData } from 'node:worker_threads';
+import { PostingsBuilder } from '../../src/content/postings.ts';
 import { packColumns } from '../../src/knowledge/computing/columns.ts';
-import { BorrowedMemory } from '../../src/knowledge/computing/shared.ts';
 import { tasks } from '../../src/knowledge/computing/tasks.ts';
 import { ComputingThreads } from '../../src/knowledge/computing/threads.ts';
 
@@ -74,10 +75,35 @@ test('the event loop goes before threads of searches', { skip: process.platform 
   assert.equal(nicenessOf(process.pid), own);
 });
 
-test('memory that is borrowed belongs to one search, until it is given back and used again', () => {
+test('memory that is given back while a thread uses it is not lent again before the thread has finished', async () => {
+  const threads = new ComputingThreads({ sizeMin: 0 });
+  after(() => threads.close());
+  const builder = new PostingsBuilder();
+  for (let ordinal = 0; ordinal < chunks; ordinal++)
+    builder.add({ ordinal, length: 20 + (ordinal % 300), terms: new Map([['word', [1]]]) });
+  const bytes = builder.finish()[0]?.postings ?? new Uint8Array();
+  const expected = tasks.unpackPostings([{ bytes, lengths: undefined }]);
+  for (let round = 0; round < 5; round++) {
+    const memory = threads.borrow();
+    const unpacked = Array.from({ length: 6 }, () => {
+      const list = { bytes: memory.copy(bytes), lengths: undefined };
+      return threads.run('app', chunks, 'unpackPostings', [list]);
+    });
+    memory.giveBack();
+    assert.throws(() => memory.take(1), /was given back/);
+    const next = threads.borrow();
+    for (let i = 0; i < 6; i++) next.take(bytes.length).fill(0);
+    for (const one of unpacked) assert.deepEqual(await one, expected);
+    next.giveBack();
+  }
+});
+
+test('memory that is borrowed belongs to one search, until it is given back and used again', async () => {
+  const threads = new ComputingThreads();
+  after(() => threads.close());
   const buffers = new Set<ArrayBufferLike>();
-  const borrow = (searchesAtOnce = 4) => {
-    const searches = Array.from({ length: searchesAtOnce }, () => new BorrowedMemory());
+  const borrow = async (searchesAtOnce = 4) => {
+    const searches = Array.from({ length: searchesAtOnce }, () => threads.borrow());
     const parts = Array.from({ length: 120 }, (_part, i) => {
       const bytes = Buffer.alloc(1 + i * 1_001, i);
       return { bytes, part: searches[i % searchesAtOnce]?.copy(bytes) ?? new Uint8Array() };
@@ -89,11 +115,13 @@ test('memory that is borrowed belongs to one search, until it is given back and 
       buffers.add(part.buffer);
     }
     for (const memory of searches) memory.giveBack();
+    // No thread uses it.
+    await setImmediate();
     return buffers.size;
   };
   // More than later rounds need: they use only what they gave back themselves.
-  borrow(40);
+  await borrow(40);
   buffers.clear();
-  const first = borrow();
-  for (let round = 0; round < 3; round++) assert.equal(borrow(), first);
+  const first = await borrow();
+  for (let round = 0; round < 3; round++) assert.equal(await borrow(), first);
 });

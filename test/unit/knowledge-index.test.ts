@@ -11,7 +11,14 @@ import {
   readPositions,
   unpackPostings,
 } from '../../src/content/postings.ts';
-import { joinColumns, openColumns, packColumns } from '../../src/knowledge/computing/columns.ts';
+import {
+  allocateLengths,
+  blocksIn,
+  joinColumns,
+  openColumns,
+  packColumns,
+  visitOrdinals,
+} from '../../src/knowledge/computing/columns.ts';
 import { nearestPlaces } from '../../src/knowledge/computing/near.ts';
 import { addRun, compareRows, emptyCodes, withRoomUpTo } from '../../src/knowledge/computing/similarity.ts';
 import { openCaches } from '../../src/knowledge/index/cache.ts';
@@ -122,20 +129,46 @@ test('packed columns hold what went in, however far apart and however large, and
   );
 });
 
+test('terms of a large source share the lengths of its chunks, and hold what went in', () => {
+  const [firstOrdinal, nextOrdinal] = [100_000, 350_000];
+  const blocks = blocksIn(firstOrdinal, nextOrdinal);
+  const known = { first: blocks[0] ?? 0, blocks: blocks.map(allocateLengths) };
+  const termIn = (step: number, tallyMax: number) => {
+    const count = Math.ceil((nextOrdinal - firstOrdinal) / step);
+    const ordinals = Int32Array.from({ length: count }, (_ordinal, i) => firstOrdinal + i * step);
+    return {
+      ordinals,
+      tallies: Uint16Array.from(ordinals, (ordinal) => 2 + (ordinal % tallyMax)),
+      lengths: Uint16Array.from(ordinals, (ordinal) => ordinal % 700),
+    };
+  };
+  // From each chunk of a block to a few of them, and with tallies of one and of two bytes.
+  const all = [termIn(1, 40), termIn(1, 400), termIn(3, 30), termIn(50, 300), termIn(1_000, 20), termIn(300, 40)];
+  const packed = all.map((columns) => packColumns(columns, known));
+  for (const [i, columns] of all.entries()) assert.deepEqual(listPacked(packed[i] ?? []), listColumns(columns));
+  const bytes = (packed[0] ?? []).reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
+  assert.ok(bytes < (nextOrdinal - firstOrdinal) * 2.1, `${bytes} bytes`);
+  const joined = listPacked(joinColumns([...(packed[2] ?? []), ...(packed[4] ?? [])]));
+  assert.deepEqual(
+    joined,
+    listPacked(joinColumns([all[2], all[4]].flatMap((one) => packColumns(one as PostingColumns)))),
+  );
+});
+
 function listColumns({ ordinals, tallies, lengths }: PostingColumns): [number, number, number][] {
   return Array.from(ordinals, (ordinal, i) => [ordinal, tallies[i] ?? -1, lengths[i] ?? -1]);
 }
 
 function listPacked(packed: ReturnType<typeof packColumns>): [number, number, number][] {
-  return packed
-    .map(openColumns)
-    .flatMap(({ first, ordinals, tallies, lengths }) =>
-      Array.from(ordinals, (ordinal, i): [number, number, number] => [
-        first + ordinal,
-        tallies[i] ?? -1,
-        lengths[i] ?? -1,
-      ]),
-    );
+  const all: [number, number, number][] = [];
+  for (const columns of packed.map(openColumns)) {
+    const { first, tallies, lengths, lengthsByOrdinal } = columns;
+    visitOrdinals(columns, (ordinal, i) => {
+      all.push([ordinal, tallies[i] ?? -1, lengths[lengthsByOrdinal ? ordinal - first : i] ?? -1]);
+      return false;
+    });
+  }
+  return all;
 }
 
 test('the best rows are those that sorting would give', () => {

@@ -1,66 +1,173 @@
-import { type PostingColumns, readColumns } from '../../content/postings.ts';
+import { ordinalsPerBlock, type PostingColumns, readColumns } from '../../content/postings.ts';
 
 /**
- * Postings of chunks whose ordinals differ from `first` by less than 65,536, as one buffer of columns: ordinals minus
- * `first` in two bytes each, and tallies and lengths in one byte each, or in two if a value needs it.
+ * Postings of chunks of one block of ordinals, from `first` on, as one buffer of columns. Few have their ordinals minus
+ * `first` in two bytes each, and tallies and lengths in one byte each, or in two if a value needs it. Many are divided
+ * into groups of 256 ordinals: the buffer has the place where each group begins, one byte for each ordinal within its
+ * group, and the tallies. All of them share the lengths of the block's chunks, in `lengths`.
  */
 export type PackedColumns = {
   first: number;
   count: number;
   tallyBytes: 1 | 2;
-  lengthBytes: 1 | 2;
+  /** Of each length in the buffer; 0 if they are in `lengths`. */
+  lengthBytes: 0 | 1 | 2;
   buffer: ArrayBufferLike;
+  lengths?: SharedArrayBuffer;
 };
 
 type Numbers = Uint8Array | Uint16Array;
 
-/** The columns of a buffer. Ordinals are relative to `first`. */
-export type Columns = { first: number; ordinals: Uint16Array; tallies: Numbers; lengths: Numbers };
+/**
+ * The columns of a buffer. Group `g` has the postings from `starts[g]` up to the next start, whose ordinals are `first`
+ * plus 256 times `g` plus `ordinals`.
+ */
+export type Columns = {
+  first: number;
+  starts: Uint16Array;
+  ordinals: Numbers;
+  tallies: Numbers;
+  lengths: Numbers;
+  /** Whether `lengths` has those of all chunks from `first` on, instead of one for each posting. */
+  lengthsByOrdinal: boolean;
+};
 
-const ordinalsPerBlock = 65_536;
+/** The lengths of the chunks of a source, which many of its postings share: one buffer for each block of ordinals. */
+export type ChunkLengths = { first: number; blocks: SharedArrayBuffer[] };
+
+export const ordinalsPerGroup = 256;
+const groups = ordinalsPerBlock / ordinalsPerGroup;
+const oneGroup = new Uint16Array(1);
+/** From this number in a block on, groups and common lengths take less memory. */
+const groupedMin = 1_024;
 /** Smaller buffers are copied to other threads: sharing one costs more. */
 const sharedBytesMin = 4 * 1024;
 
-/** Decodes the postings of one term. */
-export function packPostings(bytes: Uint8Array): PackedColumns[] {
-  return packColumns(readColumns(bytes));
+/** Room for the lengths of the chunks with these ordinals. */
+export function allocateLengths(): SharedArrayBuffer {
+  return new SharedArrayBuffer(ordinalsPerBlock * Uint16Array.BYTES_PER_ELEMENT);
 }
 
-/** One buffer for every 65,536 ordinals that occur. */
-export function packColumns({ ordinals, tallies, lengths }: PostingColumns): PackedColumns[] {
+/** The first ordinals of the blocks that have an ordinal of this range. */
+export function blocksIn(firstOrdinal: number, nextOrdinal: number): number[] {
+  const first = startOfBlock(firstOrdinal);
+  return Array.from(
+    { length: Math.ceil((nextOrdinal - first) / ordinalsPerBlock) },
+    (_block, i) => first + i * ordinalsPerBlock,
+  );
+}
+
+/** The same postings with these lengths, if they have lengths in common with others. */
+export function withLengths(packed: PackedColumns, known: ChunkLengths): PackedColumns {
+  const lengths = lengthsFrom(known, packed.first);
+  return packed.lengths === undefined || lengths === undefined ? packed : { ...packed, lengths };
+}
+
+function lengthsFrom({ first, blocks }: ChunkLengths, start: number): SharedArrayBuffer | undefined {
+  return blocks[(start - first) / ordinalsPerBlock];
+}
+
+function startOfBlock(ordinal: number): number {
+  return ordinal - (ordinal % ordinalsPerBlock);
+}
+
+/** Decodes the postings of one term. Adds what they say of lengths to `known`. */
+export function packPostings(bytes: Uint8Array, known?: ChunkLengths): PackedColumns[] {
   const packed: PackedColumns[] = [];
-  for (let from = 0; from < ordinals.length; ) {
-    const first = ordinals[from] as number;
-    let to = from;
-    let largest = 0;
-    let longest = 0;
-    for (; to < ordinals.length && (ordinals[to] as number) - first < ordinalsPerBlock; to++) {
-      largest |= tallies[to] as number;
-      longest |= lengths[to] as number;
-    }
-    const count = to - from;
-    const [tallyBytes, lengthBytes] = [largest > 255 ? 2 : 1, longest > 255 ? 2 : 1] as const;
-    const bytes = count * (2 + tallyBytes + lengthBytes);
-    const buffer = bytes < sharedBytesMin ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
-    const one = { first, count, tallyBytes, lengthBytes, buffer };
-    const columns = openColumns(one);
-    for (let i = 0; i < count; i++) columns.ordinals[i] = (ordinals[from + i] as number) - first;
-    columns.tallies.set(tallies.subarray(from, to));
-    columns.lengths.set(lengths.subarray(from, to));
-    packed.push(one);
-    from = to;
+  readColumns(bytes, (columns) => packed.push(packBlock(columns, known)));
+  return packed;
+}
+
+/** The same for postings that are decoded. */
+export function packColumns({ ordinals, tallies, lengths }: PostingColumns, known?: ChunkLengths): PackedColumns[] {
+  const packed: PackedColumns[] = [];
+  for (let from = 0, to = 0; from < ordinals.length; from = to) {
+    const end = startOfBlock(ordinals[from] as number) + ordinalsPerBlock;
+    while (to < ordinals.length && (ordinals[to] as number) < end) to += 1;
+    const block = {
+      ordinals: ordinals.subarray(from, to),
+      tallies: tallies.subarray(from, to),
+      lengths: lengths.subarray(from, to),
+    };
+    packed.push(packBlock(block, known));
   }
   return packed;
 }
 
-export function openColumns({ first, count, tallyBytes, lengthBytes, buffer }: PackedColumns): Columns {
+function packBlock(columns: PostingColumns, known: ChunkLengths | undefined): PackedColumns {
+  const first = startOfBlock(columns.ordinals[0] as number);
+  const count = columns.ordinals.length;
+  const lengths = known && lengthsFrom(known, first);
+  const tallyBytes = bytesFor(columns.tallies);
+  const isGrouped = lengths !== undefined && count >= groupedMin;
+  const lengthBytes = isGrouped ? 0 : bytesFor(columns.lengths);
+  const bytes = isGrouped ? groups * 2 + count * (1 + tallyBytes) : count * (2 + tallyBytes + lengthBytes);
+  const buffer = bytes < sharedBytesMin && !isGrouped ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
+  const packed: PackedColumns = { first, count, tallyBytes, lengthBytes, buffer, ...(isGrouped && { lengths }) };
+  const opened = openColumns(packed);
+  opened.tallies.set(columns.tallies);
+  if (isGrouped) fillGroups(columns, opened);
+  else {
+    for (let i = 0; i < count; i++) opened.ordinals[i] = (columns.ordinals[i] as number) - first;
+    opened.lengths.set(columns.lengths);
+  }
+  return packed;
+}
+
+function bytesFor(values: Uint16Array): 1 | 2 {
+  let largest = 0;
+  for (let i = 0; i < values.length; i++) largest |= values[i] as number;
+  return largest > 255 ? 2 : 1;
+}
+
+/** Several threads may write the same length of a chunk at once. */
+function fillGroups(columns: PostingColumns, { first, starts, ordinals, lengths }: Columns): void {
+  let group = 0;
+  for (let i = 0; i < ordinals.length; i++) {
+    const ordinal = (columns.ordinals[i] as number) - first;
+    while (group < ordinal >>> 8) starts[++group] = i;
+    ordinals[i] = ordinal & 255;
+    lengths[ordinal] = columns.lengths[i] as number;
+  }
+  starts.fill(ordinals.length, group + 1);
+}
+
+export function openColumns({ first, count, tallyBytes, lengthBytes, buffer, lengths }: PackedColumns): Columns {
   // Numbers of two bytes come first, because they must not begin at an odd address.
   const open = (bytes: 1 | 2, at: number) =>
     bytes === 2 ? new Uint16Array(buffer, at, count) : new Uint8Array(buffer, at, count);
+  if (lengthBytes === 0) {
+    const tallies = open(tallyBytes, groups * 2);
+    return {
+      ...{ first, starts: new Uint16Array(buffer, 0, groups), tallies },
+      ordinals: open(1, groups * 2 + count * tallyBytes),
+      lengths: new Uint16Array(lengths as SharedArrayBuffer),
+      lengthsByOrdinal: true,
+    };
+  }
   const talliesFirst = tallyBytes >= lengthBytes;
-  const tallies = open(tallyBytes, count * (talliesFirst ? 2 : 2 + lengthBytes));
-  const lengths = open(lengthBytes, count * (talliesFirst ? 2 + tallyBytes : 2));
-  return { first, ordinals: new Uint16Array(buffer, 0, count), tallies, lengths };
+  return {
+    ...{ first, starts: oneGroup, ordinals: open(2, 0) },
+    tallies: open(tallyBytes, count * (talliesFirst ? 2 : 2 + lengthBytes)),
+    lengths: open(lengthBytes, count * (talliesFirst ? 2 + tallyBytes : 2)),
+    lengthsByOrdinal: false,
+  };
+}
+
+/** Where the postings of a group end. */
+export function endOfGroup({ starts, ordinals }: Columns, group: number): number {
+  return group + 1 < starts.length ? (starts[group + 1] as number) : ordinals.length;
+}
+
+/** Calls `visit` with each ordinal and its place, until it returns true. Returns whether it has. */
+export function visitOrdinals(columns: Columns, visit: (ordinal: number, i: number) => boolean): boolean {
+  const { first, starts, ordinals } = columns;
+  for (let group = 0; group < starts.length; group++) {
+    const start = first + group * ordinalsPerGroup;
+    const end = endOfGroup(columns, group);
+    for (let i = starts[group] as number; i < end; i++) if (visit(start + (ordinals[i] as number), i)) return true;
+  }
+  return false;
 }
 
 /** Merges several lists of the same source, so that their words count as one word. */
@@ -76,11 +183,19 @@ export function joinColumns(parts: readonly PackedColumns[]): PackedColumns[] {
 }
 
 function unpack(packed: PackedColumns): PostingColumns {
-  const { first, ordinals, tallies, lengths } = openColumns(packed);
+  const columns = openColumns(packed);
+  const ordinals = new Int32Array(packed.count);
+  visitOrdinals(columns, (ordinal, i) => {
+    ordinals[i] = ordinal;
+    return false;
+  });
+  const { first, lengths, lengthsByOrdinal } = columns;
   return {
-    ordinals: Int32Array.from(ordinals, (ordinal) => first + ordinal),
-    tallies: Uint16Array.from(tallies),
-    lengths: Uint16Array.from(lengths),
+    ordinals,
+    tallies: Uint16Array.from(columns.tallies),
+    lengths: lengthsByOrdinal
+      ? Uint16Array.from(ordinals, (ordinal) => lengths[ordinal - first] as number)
+      : Uint16Array.from(lengths),
   };
 }
 

@@ -22,11 +22,19 @@ let keptBytes = 0;
  */
 export class BorrowedMemory {
   readonly #blocks: SharedArrayBuffer[] = [];
+  readonly #tasksEnd: () => Promise<unknown>;
   /** The bytes of the last block that are in use. */
   #used = 0;
+  #isOver = false;
+
+  /** `tasksEnd` waits for the tasks of threads that may use the memory when it is given back. */
+  constructor(tasksEnd: () => Promise<unknown>) {
+    this.#tasksEnd = tasksEnd;
+  }
 
   /** Room for so many bytes, until `giveBack`. */
   take(bytes: number): Uint8Array {
+    if (this.#isOver) throw new Error('This memory was given back.');
     let block = this.#blocks.at(-1);
     if (block === undefined || this.#used + bytes > block.byteLength) {
       block = takeBlock(bytes);
@@ -44,14 +52,20 @@ export class BorrowedMemory {
     return part;
   }
 
-  /** Lends the memory to others. No thread may use it any more. */
+  /** Ends the use of the memory by its owner. Others get it once the threads that may still use it have ended. */
   giveBack(): void {
-    for (const block of this.#blocks.splice(0)) {
-      kept.push(block);
-      keptBytes += block.byteLength;
-    }
-    while (keptBytes > keptBytesMax) keptBytes -= kept.shift()?.byteLength ?? keptBytes;
+    this.#isOver = true;
+    const blocks = this.#blocks.splice(0);
+    if (blocks.length > 0) void this.#tasksEnd().then(() => keep(blocks));
   }
+}
+
+function keep(blocks: readonly SharedArrayBuffer[]): void {
+  for (const block of blocks) {
+    kept.push(block);
+    keptBytes += block.byteLength;
+  }
+  while (keptBytes > keptBytesMax) keptBytes -= kept.shift()?.byteLength ?? keptBytes;
 }
 
 /** The block that was given back last, so that those that few searches at a time do not need are never written to. */

@@ -4,6 +4,7 @@ import { scanningThreadsMax } from '../../content/wide-scan.ts';
 import { Slots } from '../../fairness/slots.ts';
 import { AppError } from '../../lib/errors.ts';
 import { programFile } from '../../lib/program-file.ts';
+import { BorrowedMemory } from './shared.ts';
 import { type Tasks, tasks } from './tasks.ts';
 import type { ThreadReply } from './thread.ts';
 
@@ -38,6 +39,8 @@ export class ComputingThreads {
   readonly #threads: Thread[] = [];
   /** The pages of threads that have not ended. */
   readonly #pages = new Set<number>();
+  /** What is in a thread or waits for one. */
+  readonly #running = new Set<Promise<unknown>>();
   #closed = false;
 
   /** Tests give all work to threads, or to another program. */
@@ -57,7 +60,7 @@ export class ComputingThreads {
     input: Parameters<Tasks[Name]>[0],
   ): Promise<ReturnType<Tasks[Name]>> {
     if (!this.isLarge(size)) return tasks[name](input as never) as ReturnType<Tasks[Name]>;
-    return this.#slots.run(lane, async () => {
+    const task = this.#slots.run(lane, async () => {
       for (let tries = 1; ; tries++)
         try {
           return (await this.#send({ name, input })) as ReturnType<Tasks[Name]>;
@@ -65,6 +68,20 @@ export class ComputingThreads {
           if (!(error instanceof ThreadEnded) || this.#closed || tries === triesMax) throw error;
         }
     });
+    this.#running.add(task);
+    try {
+      return await task;
+    } finally {
+      this.#running.delete(task);
+    }
+  }
+
+  /**
+   * Memory for the input of tasks. Giving it back is safe at any time: what was running then still has it for itself,
+   * whether or not the search has waited for it.
+   */
+  borrow(): BorrowedMemory {
+    return new BorrowedMemory(() => Promise.allSettled(this.#running));
   }
 
   isLarge(size: number): boolean {

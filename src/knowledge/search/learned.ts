@@ -1,6 +1,5 @@
 import { unpackWord } from '../../content/learn/codes.ts';
 import type { Transaction } from '../../db/database.ts';
-import { BorrowedMemory } from '../computing/shared.ts';
 import {
   type CodeRun,
   type ComparedSource,
@@ -147,17 +146,17 @@ async function loadCodes(
     const { codeVersion } = codes;
     let runs: CodeRun[] = [];
     let size = 0;
-    let memory = new BorrowedMemory();
+    let memory = threads.borrow();
     const adding: Promise<void>[] = [];
     const add = () => {
-      const ofRuns = memory;
-      const added = threads.run(appId, size, 'addCodes', { codes, runs }).finally(() => ofRuns.giveBack());
+      const added = threads.run(appId, size, 'addCodes', { codes, runs });
+      memory.giveBack();
       // Reported below.
       added.catch(() => {});
       adding.push(added);
       runs = [];
       size = 0;
-      memory = new BorrowedMemory();
+      memory = threads.borrow();
     };
     await readModelCodes(tx, appId, source, codeVersion, (run) => {
       runs.push({ ...run, content: memory.copy(run.content) });

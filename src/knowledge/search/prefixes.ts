@@ -1,7 +1,7 @@
 import { readBundle } from '../../content/postings.ts';
 import { parseQuery, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
-import { openColumns, type PackedColumns } from '../computing/columns.ts';
+import { openColumns, type PackedColumns, visitOrdinals } from '../computing/columns.ts';
 import { type Bundles, bundleColumns, bundleKey, type LoadedPostings, postingsKey } from './postings.ts';
 import { liveBit } from './rank.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
@@ -58,10 +58,9 @@ export function createPrefixes({ db, appId, scope, bundles, load }: PrefixDeps) 
     );
     const postings = await load(wanted);
     const isLive = ({ base }: PlacedSource, packed: PackedColumns[] | undefined) =>
-      packed?.map(openColumns).some(({ first, ordinals }) => {
-        const start = base + first;
-        return ordinals.some((ordinal) => ((scope.rows[start + ordinal] ?? 0) & liveBit) !== 0);
-      }) ?? false;
+      packed?.some((list) =>
+        visitOrdinals(openColumns(list), (ordinal) => ((scope.rows[base + ordinal] ?? 0) & liveBit) !== 0),
+      ) ?? false;
     return terms.filter((term) =>
       sources.some(
         (source) =>

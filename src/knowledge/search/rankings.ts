@@ -21,7 +21,7 @@ const learnedWeightAfterFeedback = 0.4;
 /** The smallest cosine at which a chunk without a word of the query is a result. */
 const learnedCosineMin = 0.2;
 
-export type RankingCaches = { postings: IndexCache; vectors: VectorCache; models: ModelCache };
+export type RankingCaches = { index: IndexCache; vectors: VectorCache; models: ModelCache };
 
 /** The context of one search, which every step needs. */
 type Search = {
@@ -48,7 +48,7 @@ export const rankings: Record<SearchMode, (search: Search) => Promise<Ranking>> 
 /** Ranks by BM25 only. */
 async function rankFulltext({ tx, request, scope, count, caches, threads }: Search): Promise<Ranking> {
   const { appId } = request.caller;
-  const reader = await openReader(tx, appId, scope, caches.postings, threads);
+  const reader = await openReader(tx, appId, scope, caches.index, threads);
   const wanted = await readQuery(reader, request.query);
   const rows = await restrictToPhrases(reader, request.query);
   const text = await prepareText(reader, rows, wanted, 0, count);
@@ -82,7 +82,7 @@ async function rankVectors(search: Search): Promise<Ranking> {
 async function rankHybrid(search: Search): Promise<Ranking> {
   const { tx, request, scope, count, caches, threads } = search;
   const { appId } = request.caller;
-  const reader = await openReader(tx, appId, scope, caches.postings, threads);
+  const reader = await openReader(tx, appId, scope, caches.index, threads);
   const wanted = await readQuery(reader, request.query);
   const rows = await restrictToPhrases(reader, request.query);
   const input = await prepareText(reader, rows, wanted, titleWeight, candidatesPerLeg);

@@ -1,4 +1,5 @@
-import { type Columns, openColumns, type PackedColumns } from '../computing/columns.ts';
+import { ordinalsPerBlock } from '../../content/postings.ts';
+import { type Columns, endOfGroup, openColumns, ordinalsPerGroup, type PackedColumns } from '../computing/columns.ts';
 import { allowedBit, bestRows, guessScoreOfRank, liveBit, type Ranked, scoreOfRank } from './rank.ts';
 
 /**
@@ -138,14 +139,19 @@ function contribution(factor: number, tally: number, length: number, norm: Norm)
 function addPostings(term: OpenTerm, factor: number, rows: Uint8Array, scores: Float32Array, norm: Norm): void {
   const { least, perWord, titled } = norm;
   for (const { start, columns } of term.lists) {
-    const { ordinals, tallies, lengths } = columns;
-    for (let i = 0; i < ordinals.length; i++) {
-      const row = start + (ordinals[i] as number);
-      if (((rows[row] ?? 0) & allowedBit) === 0) continue;
-      const tally = tallies[i] as number;
-      const frequency = (tally >>> 1) + (tally & 1) * titled;
-      const score = (factor * frequency) / (frequency + least + perWord * (lengths[i] as number));
-      scores[row] = (scores[row] as number) + score;
+    const { starts, ordinals, tallies, lengths, lengthsByOrdinal } = columns;
+    for (let group = 0; group < starts.length; group++) {
+      const groupStart = group * ordinalsPerGroup;
+      const end = endOfGroup(columns, group);
+      for (let i = starts[group] as number; i < end; i++) {
+        const ordinal = groupStart + (ordinals[i] as number);
+        const row = start + ordinal;
+        if (((rows[row] ?? 0) & allowedBit) === 0) continue;
+        const tally = tallies[i] as number;
+        const length = lengths[lengthsByOrdinal ? ordinal : i] as number;
+        const frequency = (tally >>> 1) + (tally & 1) * titled;
+        scores[row] = (scores[row] as number) + (factor * frequency) / (frequency + least + perWord * length);
+      }
     }
   }
 }
@@ -154,17 +160,21 @@ function addPostings(term: OpenTerm, factor: number, rows: Uint8Array, scores: F
 function lookUp({ lists }: OpenTerm, factor: number, row: number, norm: Norm): number {
   let sum = 0;
   for (const { start, columns } of lists) {
-    const { ordinals, tallies, lengths } = columns;
+    const { starts, ordinals, tallies, lengths, lengthsByOrdinal } = columns;
     const ordinal = row - start;
-    let low = 0;
-    let high = ordinals.length - 1;
-    if (high < 0 || ordinal < (ordinals[0] as number) || ordinal > (ordinals[high] as number)) continue;
-    while (low < high) {
+    if (ordinal < 0 || ordinal >= ordinalsPerBlock) continue;
+    const group = starts.length === 1 ? 0 : Math.floor(ordinal / ordinalsPerGroup);
+    const inGroup = ordinal - group * ordinalsPerGroup;
+    let low = starts[group] as number;
+    const end = endOfGroup(columns, group);
+    for (let high = end - 1; low < high; ) {
       const middle = (low + high) >>> 1;
-      if ((ordinals[middle] as number) < ordinal) low = middle + 1;
+      if ((ordinals[middle] as number) < inGroup) low = middle + 1;
       else high = middle;
     }
-    if (ordinals[low] === ordinal) sum += contribution(factor, tallies[low] as number, lengths[low] as number, norm);
+    if (low >= end || ordinals[low] !== inGroup) continue;
+    const length = lengths[lengthsByOrdinal ? ordinal : low] as number;
+    sum += contribution(factor, tallies[low] as number, length, norm);
   }
   return sum;
 }
@@ -217,8 +227,13 @@ function countAll(lists: OpenList[]): number {
 function countLive(lists: OpenList[], rows: Uint8Array): number {
   let count = 0;
   for (const { start, columns } of lists) {
-    const { ordinals } = columns;
-    for (let i = 0; i < ordinals.length; i++) count += (rows[start + (ordinals[i] as number)] ?? 0) & liveBit;
+    const { starts, ordinals } = columns;
+    for (let group = 0; group < starts.length; group++) {
+      const groupStart = start + group * ordinalsPerGroup;
+      const end = endOfGroup(columns, group);
+      for (let i = starts[group] as number; i < end; i++)
+        count += (rows[groupStart + (ordinals[i] as number)] ?? 0) & liveBit;
+    }
   }
   return count;
 }

@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '../../db/database.ts';
-import { BorrowedMemory } from '../computing/shared.ts';
+import type { BorrowedMemory } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import type { Embedders } from '../embedding/embedders.ts';
 import type { OpenCache } from '../index/cache.ts';
@@ -35,7 +35,7 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
   const { embedders, openCache, threads, queryEmbeddingMs, rerankPassages } = options;
   const restricted: RestrictedCache = openCache('restricted');
   const caches: RankingCaches = {
-    postings: openCache('postings'),
+    index: { postings: openCache('postings'), bundles: openCache('bundles'), lengths: openCache('chunk-lengths') },
     vectors: { codes: openCache('vector-codes'), slabs: openCache('vectors'), places: openCache('vector-places') },
     models: { codes: openCache('model-codes'), words: openCache('words') },
   };
@@ -63,7 +63,7 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
     const { appId } = request.caller;
     // One snapshot: every step sees the same version of a document.
     return db.begin('isolation level repeatable read read only', async (tx) => {
-      const memory = new BorrowedMemory();
+      const memory = threads.borrow();
       try {
         const scope = await openScope(tx, request, restricted, memory);
         threads.prepare(scope.rows.length);
