@@ -77,7 +77,7 @@ const attacks = {
     });
   },
 
-  /** Runs that write a thousand values each, without a pause: two a second are started, and each takes seconds. */
+  /** Runs that write a thousand values each, without a pause: ten are started every five seconds, and each takes seconds. */
   async 'long runs'() {
     const { id: user } = await create('/users', { email: 'hostile@example.test', name: 'Hostile' });
     const node = { id: 'one', kind: 'kv_set', user, key: '{{$item}}', value: 'seen' };
