@@ -212,8 +212,11 @@ function numbers(...values: number[]): Buffer {
   return bytes;
 }
 
-/** An old presentation of one slide with a drawn table. Each cell has its position: left, top, right, bottom. */
-export function pptWithTable(cells: [text: string, place: number[]][]): Uint8Array {
+/**
+ * An old presentation of one slide with a drawn table. Each cell has its position: left, top, right, bottom. If there are
+ * more slides, all of them name the same object.
+ */
+export function pptWithTable(cells: [text: string, place: number[]][], slides = 1): Uint8Array {
   const container = 15;
   const tableMark = Buffer.concat([Buffer.from([0x9f, 0x03]), numbers(1)]);
   const group = [
@@ -230,7 +233,8 @@ export function pptWithTable(cells: [text: string, place: number[]][]): Uint8Arr
     ),
   ];
   const slide = atom(1006, atom(0xf003, Buffer.concat(group), container), container);
-  const list = atom(4080, atom(1011, Buffer.concat([numbers(1), Buffer.alloc(16)])), container);
+  const entry = atom(1011, Buffer.concat([numbers(1), Buffer.alloc(16)]));
+  const list = atom(4080, Buffer.concat(Array.from({ length: slides }, () => entry)), container);
   const document = atom(1000, list, container);
   const directory = atom(6002, numbers((1 << 20) | 1, document.byteLength));
   const edit = document.byteLength + slide.byteLength + directory.byteLength;

@@ -327,3 +327,44 @@ function withTitle(pdf: Uint8Array, title: string): Uint8Array {
   const table = `xref\n${size} 1\n${entry}trailer\n${trailer}\nstartxref\n${text.length + object.length}\n%%EOF\n`;
   return Buffer.from(text + object + table, 'latin1');
 }
+
+test('a notebook gives its Markdown, its code with the language of the kernel, and its outputs without pictures', async () => {
+  const table = '<table><tr><th>Ship</th><th>Tons</th></tr><tr><td>Aurora</td><td>1200</td></tr></table>';
+  const notebook = {
+    cells: [
+      { cell_type: 'markdown', source: ['# Harbour report\n', '\n', 'Ships *came*.'] },
+      {
+        cell_type: 'code',
+        source: 'ships\n',
+        outputs: [
+          { output_type: 'stream', name: 'stdout', text: ['\u001b[31m2 ships\u001b[0m\n'] },
+          { output_type: 'execute_result', data: { 'text/plain': 'Ship Tons', 'text/html': [table] } },
+          { output_type: 'display_data', data: { 'image/png': 'iVBORw0KGgo=', 'text/plain': ['<Figure>'] } },
+          { output_type: 'error', ename: 'KeyError', evalue: "'Boreas'", traceback: ['…'] },
+        ],
+      },
+      { cell_type: 'code', source: [], outputs: [] },
+    ],
+    metadata: { title: 'Ships', kernelspec: { language: 'R', name: 'ir' } },
+    nbformat: 4,
+  };
+  const bytes = text(JSON.stringify(notebook));
+  const document = await parse(bytes, 'ships.ipynb');
+  assert.equal(
+    document.markdown,
+    "# Harbour report\n\nShips *came*.\n\n```r\nships\n```\n\n```\n2 ships\n```\n\n| Ship | Tons |\n| --- | --- |\n| Aurora | 1200 |\n\n```\n<Figure>\n```\n\n```\nKeyError: 'Boreas'\n```\n",
+  );
+  assert.equal(document.title, 'Ships');
+  assert.deepEqual(await parse(bytes), document);
+  const other = await parse(text('{"cells": 5}'), 'other.ipynb');
+  assert.equal(other.markdown, '```json\n{"cells": 5}\n```\n');
+});
+
+test('a notebook of version 3 is read from its worksheets', async () => {
+  const cells = [
+    { cell_type: 'heading', level: 2, source: 'Ships' },
+    { cell_type: 'code', language: 'python', input: 'n', outputs: [{ output_type: 'pyout', text: ['2'] }] },
+  ];
+  const bytes = text(JSON.stringify({ nbformat: 3, metadata: {}, worksheets: [{ cells }] }));
+  assert.equal((await parse(bytes, 'old.ipynb')).markdown, '## Ships\n\n```python\nn\n```\n\n```\n2\n```\n');
+});

@@ -113,6 +113,12 @@ test('a table of an old presentation is a table, merged cells repeated', async (
   assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
 });
 
+test('an object that many slides of an old presentation name is read once', async () => {
+  const markdown = await markdownOf(pptWithTable([['Harbour', [0, 0, 100, 50]]], 1000));
+  assert.equal(markdown.split('Harbour').length, 2);
+  assert.match(markdown, /\| Harbour \|[\s\S]*<!-- slide 1000 -->/);
+});
+
 test('an old Word document has its notes below the text, its text boxes after their paragraphs, and nothing deleted or hidden', async () => {
   assert.equal(
     await markdownOf(fixture('notes.doc')),
@@ -244,4 +250,39 @@ test('text boxes and charts of an old workbook follow its cells, comments do not
     await markdownOf(book),
     '## S\n\nTitle\n\n| 1 | 2 |\n| --- | --- |\n| 3 | 4 |\n\nIn the café\n\nΩ\n\nShips\n\nBar chart\n\n|  | Tons |\n| --- | --- |\n| 2023 | 900 |\n| 2024 | 950 |\n',
   );
+});
+
+test('hidden sheets are read if no visible one contains anything', async () => {
+  const sheet = (name: string, style: string, content: string): string =>
+    `<table:table table:name="${name}" table:style-name="${style}"><table:table-row>${content}</table:table-row></table:table>`;
+  const cell = '<table:table-cell><text:p>Aurora</text:p></table:table-cell>';
+  const styles =
+    '<office:document-styles><office:styles><style:style style:name="out"><style:table-properties table:display="false"/></style:style></office:styles></office:document-styles>';
+  const book = (first: string): Uint8Array =>
+    openDocument(
+      'application/vnd.oasis.opendocument.spreadsheet',
+      `<office:spreadsheet>${sheet('Cover', 'in', first)}${sheet('Data', 'out', cell)}</office:spreadsheet>`,
+      { 'styles.xml': styles },
+    );
+  assert.equal(await markdownOf(book('')), '## Data\n\nAurora\n');
+  assert.equal(await markdownOf(book(cell)), '## Cover\n\nAurora\n');
+});
+
+test('headers and footers are read if a document has no other text', async () => {
+  const odt = (body: string): Uint8Array =>
+    openDocument(odtType, `<office:text>${body}</office:text>`, {
+      'styles.xml':
+        '<office:document-styles><office:master-styles><style:master-page><style:header><text:p>Harbour office</text:p></style:header><style:footer><text:p>Closed</text:p></style:footer></style:master-page></office:master-styles></office:document-styles>',
+    });
+  assert.equal(await markdownOf(odt('<text:p/>')), 'Harbour office\n\nClosed\n');
+  assert.equal(await markdownOf(odt('<text:p>Open</text:p>')), 'Open\n');
+  const word = (body: string): Uint8Array =>
+    zip({
+      '_rels/.rels': relations([['rId1', 'officeDocument', 'word/document.xml']]),
+      'word/_rels/document.xml.rels': relations([['rId7', 'header', 'header1.xml']]),
+      'word/document.xml': `<w:document xmlns:w="w"><w:body><w:p>${body}</w:p></w:body></w:document>`,
+      'word/header1.xml': '<w:hdr xmlns:w="w"><w:p><w:r><w:t>Harbour office</w:t></w:r></w:p></w:hdr>',
+    });
+  assert.equal(await markdownOf(word('')), 'Harbour office\n');
+  assert.equal(await markdownOf(word('<w:r><w:t>Open</w:t></w:r>')), 'Open\n');
 });

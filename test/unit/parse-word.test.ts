@@ -157,3 +157,20 @@ test('the lines of a mail that are quoted are a quote, also directly below the l
     /A\. Pilot wrote:\n\n> Came\?\n> When\?\n\nIn May\.\n$/,
   );
 });
+
+test('bullets and numbers that hang before a tab in RTF are items with their depth', async () => {
+  const line = (left: number, content: string): string =>
+    String.raw`{\pard \ql \sa0 \li${left} \fi-360 ${content}\par}`;
+  const rtf = [
+    String.raw`{\rtf1\ansi{\pard \li0 \fi0 Ships:\par}`,
+    line(360, String.raw`\bullet \tx360\tab Aurora`),
+    line(720, String.raw`1.\tx360\tab from Bergen`),
+    line(720, String.raw`2.\tx360\tab from Oslo`),
+    line(360, String.raw`\bullet \tx360\tab Boreas`),
+    String.raw`{\pard \li720 \fi-360 Hanging, but no item\par}}`,
+  ];
+  assert.equal(
+    await markdownOf(text(rtf.join('\n'))),
+    'Ships:\n\n- Aurora\n    1. from Bergen\n    2. from Oslo\n- Boreas\n\nHanging, but no item\n',
+  );
+});

@@ -19,6 +19,7 @@ export type DocumentKind =
   | 'markdown'
   | 'csv'
   | 'json'
+  | 'ipynb'
   | 'xml'
   | 'text'
   | 'code'
@@ -173,7 +174,7 @@ const kindOfExtension: Record<string, DocumentKind> = {
   jsonl: 'json',
   ndjson: 'json',
   geojson: 'json',
-  ipynb: 'json',
+  ipynb: 'ipynb',
   xml: 'xml',
   svg: 'xml',
   rss: 'xml',
@@ -227,6 +228,7 @@ function kindByType(contentType: string | undefined): DocumentKind | undefined {
   if (type === 'text/markdown' || type === 'text/x-markdown') return 'markdown';
   if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv';
   if (type === 'message/rfc822') return 'mail';
+  if (type === 'application/x-ipynb+json') return 'ipynb';
   if (type === 'application/json' || type.endsWith('+json')) return 'json';
   if (type === 'application/xml' || type === 'text/xml' || type.endsWith('+xml')) return 'xml';
   return undefined;
@@ -238,6 +240,7 @@ function shapeOfText(head: string): DocumentKind | undefined {
     /^<(?:head|body|div|table|p|h[1-6]|article|section|ul|ol|meta|title|span|a|b|strong|em|img|br)\b[^>]*>/i.test(head)
   )
     return 'html';
+  if (/^\{\s*"(?:cells|worksheets|nbformat(?:_minor)?)"\s*:/.test(head)) return 'ipynb';
   if (/^[{[]\s*(?:["{[\]}\d-]|true|false|null)/.test(head)) return 'json';
   if (/^<[A-Za-z][\w:.-]*(?:\s[^<>]*)?>/.test(head)) return 'xml';
   if (/^#{1,6} \S/m.test(head) && /\n/.test(head)) return 'markdown';

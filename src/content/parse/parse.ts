@@ -88,6 +88,8 @@ async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading
       return parseMarkdownText(textOf(input));
     case 'csv':
       return { kind: 'csv', markdown: (await import('./text/csv.ts')).csvToMarkdown(cleanText(textOf(input))) };
+    case 'ipynb':
+      return (await import('./text/notebook.ts')).parseNotebook(textOf(input));
     case 'json':
     case 'xml':
       return parseCodeText(textOf(input), kind);

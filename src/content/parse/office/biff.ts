@@ -1,11 +1,12 @@
 import { decodeUtf16 } from '../format/utf16.ts';
 import { decodeText } from '../text/charset.ts';
+import type { NumberFormat } from './number-format.ts';
 
 /** A record of an old workbook, and where it is in the stream. */
 export type Record = { type: number; body: Buffer; at: number };
 export type Sheet = { name: string; offset: number; hidden: boolean };
 /** What the sheets of a workbook share. `wide`: strings are in BIFF8. */
-export type Book = { sheets: Sheet[]; strings: string[]; dates: boolean[]; from1904: boolean; wide: boolean };
+export type Book = { sheets: Sheet[]; strings: string[]; formats: NumberFormat[]; from1904: boolean; wide: boolean };
 
 /** A BIFF8 string with a length of one or two bytes. */
 export function wideString(body: Buffer, at: number, lengthBytes: 1 | 2): string {

@@ -20,7 +20,9 @@ export async function parseDocx(bytes: Uint8Array): Promise<ParsedDocument> {
   const body = descend(readPart(zip, part), 'document', 'body');
   if (part === undefined || !body) throw failed('The file is damaged: the text of the Word document is missing.');
   const converter = new DocxConverter(zip, part, await readChunks(zip, part));
-  const markdown = writeMarkdown([...converter.blocks(body), ...converter.notes()]);
+  const text = converter.blocks(body);
+  if (writeMarkdown(text).trim() === '') text.push(...converter.margins());
+  const markdown = writeMarkdown([...text, ...converter.notes()]);
   const language = converter.language;
   return { kind: 'docx', markdown, ...(language ? { language } : {}), ...coreProperties(zip) };
 }
@@ -76,6 +78,14 @@ class DocxConverter {
     this.#endCarried(blocks);
     this.#carried = outer;
     return joinBlocks(blocks);
+  }
+
+  /** The text of the headers and footers, which matter only in a document without any other text. */
+  margins(): Block[] {
+    const texts = [...this.#links.values()].flatMap(({ type, target, external }) =>
+      (type === 'header' || type === 'footer') && !external ? [readPart(this.#zip, target)] : [],
+    );
+    return texts.flatMap((part) => childElements(part).flatMap((one) => this.blocks(one)));
   }
 
   #endCarried(blocks: Block[]): void {

@@ -2,7 +2,7 @@ import { child, childElements, descend, descendants, parseXml, textOf, type XmlE
 import type { ZipArchive } from '../format/zip.ts';
 import { type Block, escapeText, oneLine } from '../write-markdown.ts';
 import { mathmlToTex } from './mathml.ts';
-import { numberText } from './sheet.ts';
+import { numberText } from './number-format.ts';
 
 const kinds: Record<string, string> = {
   bar: 'Bar chart',

@@ -16,8 +16,9 @@ import {
   writeMarkdown,
 } from '../write-markdown.ts';
 import { formatNumber } from './list-numbers.ts';
+import { columnStyles, OdfNumbers } from './odf-numbers.ts';
 import { OdfObjects } from './odf-objects.ts';
-import { numberText, SheetBudget, SheetGrid, sheetBlocks } from './sheet.ts';
+import { SheetBudget, SheetGrid, sheetBlocks, workbookBlocks } from './sheet.ts';
 
 const repeatMax = 1_000;
 /** Character styles of code, as LibreOffice and pandoc name them. */
@@ -38,23 +39,36 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
   const body = child(content, 'body');
   const blocks: Block[] = [];
   let pages: number | undefined;
-  const sheets = childElements(child(body, 'spreadsheet'), 'table').filter((one) => !converter.isHidden(one));
+  const sheets = childElements(child(body, 'spreadsheet'), 'table');
   const slides = childElements(child(body, 'presentation') ?? child(body, 'drawing'), 'page');
   if (sheets.length > 0) {
-    pages = sheets.length;
-    for (const sheet of sheets) {
-      const drawn = descendants(sheet, 'object').flatMap((object) => objects.read(object).blocks);
-      const inner = [...sheetBlocks(converter.sheet(sheet)), ...drawn];
-      if (inner.length > 0)
-        blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.attributes.name ?? '') }, ...inner);
-    }
+    const named = sheets.map((table) => ({
+      table,
+      name: table.attributes.name ?? '',
+      hidden: converter.isHidden(table),
+    }));
+    const workbook = workbookBlocks(named, ({ table }) => {
+      const drawn = descendants(table, 'object').flatMap((object) => objects.read(object).blocks);
+      return [...sheetBlocks(converter.sheet(table)), ...drawn];
+    });
+    pages = workbook.pages;
+    blocks.push(...workbook.blocks);
   } else if (slides.length > 0) {
     pages = slides.length;
     slides.forEach((slide, index) => {
       if (index > 0) blocks.push({ type: 'comment', text: `slide ${index + 1}` });
       blocks.push(...converter.slide(slide));
     });
-  } else blocks.push(...converter.blocks(child(body, 'text')), ...converter.notes());
+  } else {
+    blocks.push(...converter.blocks(child(body, 'text')));
+    if (writeMarkdown(blocks).trim() === '')
+      for (const page of childElements(child(styles, 'master-styles'), 'master-page'))
+        blocks.push(
+          ...childElements(page, 'header').flatMap((one) => converter.blocks(one)),
+          ...childElements(page, 'footer').flatMap((one) => converter.blocks(one)),
+        );
+    blocks.push(...converter.notes());
+  }
   return { kind, markdown: writeMarkdown(blocks), ...defined({ pages }), ...metadata(zip) };
 }
 
@@ -69,16 +83,15 @@ class OdfConverter {
   readonly #counters = new Map<string, number[]>();
   readonly #notes: XmlElement[] = [];
   readonly #budget = new SheetBudget();
+  readonly #numbers: OdfNumbers;
   /** Absent for workbooks, whose charts follow the cells. */
   readonly #objects: OdfObjects | undefined;
 
   constructor(content: XmlElement | undefined, styles: XmlElement | undefined, objects: OdfObjects | undefined) {
     this.#objects = objects;
-    for (const source of [
-      child(styles, 'styles'),
-      child(styles, 'automatic-styles'),
-      child(content, 'automatic-styles'),
-    ]) {
+    const sources = [child(styles, 'styles'), child(styles, 'automatic-styles'), child(content, 'automatic-styles')];
+    this.#numbers = new OdfNumbers(sources);
+    for (const source of sources) {
       for (const style of childElements(source, 'style')) this.#readStyle(style);
       for (const list of childElements(source, 'list-style')) this.#lists.set(list.attributes.name ?? '', list);
     }
@@ -365,6 +378,7 @@ class OdfConverter {
   /** A worksheet; runs of repeated empty cells and rows only move the position. */
   sheet(table: XmlElement): SheetGrid {
     const grid = new SheetGrid(this.#budget);
+    const columnStyle = columnStyles(table);
     let y = 0;
     for (const row of rowsOf(table)) {
       const repeatedRows = Number(row.attributes['number-rows-repeated'] ?? 1) || 1;
@@ -372,7 +386,7 @@ class OdfConverter {
       for (const cell of childElements(row)) {
         if (cell.name !== 'table-cell' && cell.name !== 'covered-table-cell') continue;
         const repeat = Number(cell.attributes['number-columns-repeated'] ?? 1) || 1;
-        const text = cell.name === 'table-cell' ? this.#cellText(cell) : '';
+        const text = cell.name === 'table-cell' ? this.#cellText(cell, columnStyle(x)) : '';
         if (text !== '')
           for (let down = 0; down < Math.min(repeatedRows, repeatMax); down++)
             for (let right = 0; right < Math.min(repeat, repeatMax); right++) grid.set(y + down, x + right, text);
@@ -387,11 +401,9 @@ class OdfConverter {
     return grid;
   }
 
-  #cellText(cell: XmlElement): string {
-    const type = cell.attributes['value-type'];
-    const value = cell.attributes.value;
-    if (type === 'float' && value !== undefined && Number.isFinite(Number(value))) return numberText(Number(value));
-    return writeInline(this.blocks(cell));
+  #cellText(cell: XmlElement, columnStyle: string | undefined): string {
+    const number = this.#numbers.text(cell, columnStyle);
+    return number === undefined ? writeInline(this.blocks(cell)) : escapeText(number);
   }
 
   slide(page: XmlElement): Block[] {

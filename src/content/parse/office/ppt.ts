@@ -24,11 +24,12 @@ export function parsePpt(file: CompoundFile): ParsedDocument {
   const outlineOf = (instance: number): Outline[] =>
     readOutline(lists.find((list) => list.instance === instance)?.body ?? Buffer.alloc(0));
   const slides = outlineOf(0);
-  const notes = readNotes(outlineOf(2).map(({ reference }) => atomAt(stream, objects.get(reference))));
+  const unread = new UnreadObjects(stream, objects);
+  const notes = readNotes(outlineOf(2).map(({ reference }) => unread.take(reference)));
   const blocks: Block[] = [];
   slides.forEach(({ reference, id, texts }, index) => {
     if (index > 0) blocks.push({ type: 'comment', text: `slide ${index + 1}` });
-    const slide = atomAt(stream, objects.get(reference));
+    const slide = unread.take(reference);
     const drawn = slide?.type === slideContainer ? drawnTexts(slide) : [];
     const known = new Set(texts.map(({ text }) => text));
     blocks.push(
@@ -157,6 +158,33 @@ function readCell(shape: Atom): TableCell[] {
 
 function atomText(atom: Atom): string {
   return atom.type === 4000 ? decodeUtf16(atom.body) : atom.body.toString('latin1');
+}
+
+/**
+ * The objects of the slides and notes, each once: many slides may name one object, or objects within each other, which would
+ * be read again for each slide. Objects that do not overlap are together no longer than the stream.
+ */
+class UnreadObjects {
+  readonly #stream: Buffer;
+  readonly #objects: Map<number, number>;
+  readonly #taken = new Set<number>();
+  #bytesLeft: number;
+
+  constructor(stream: Buffer, objects: Map<number, number>) {
+    this.#stream = stream;
+    this.#objects = objects;
+    this.#bytesLeft = stream.byteLength;
+  }
+
+  /** Undefined for an object that is missing or was taken before. */
+  take(reference: number): Atom | undefined {
+    const offset = this.#objects.get(reference);
+    const atom = atomAt(this.#stream, offset);
+    if (offset === undefined || atom === undefined || this.#taken.has(offset)) return undefined;
+    this.#taken.add(offset);
+    this.#bytesLeft -= atom.body.byteLength;
+    return this.#bytesLeft < 0 ? undefined : atom;
+  }
 }
 
 /** The offset of each numbered object in the newest edit that contains it, and the number of the document. */

@@ -50,6 +50,9 @@ type State = {
   outline: number | undefined;
   listLevel: number;
   inList: boolean;
+  /** The left indent, and that of the first line from there, in twips. */
+  left: number;
+  firstLine: number;
 };
 
 /** A note that is being read, and what was read of the paragraph that refers to it. */
@@ -76,6 +79,8 @@ class RtfReader {
     outline: undefined,
     listLevel: 0,
     inList: false,
+    left: 0,
+    firstLine: 0,
   };
   #baseCodepage = 'windows-1252';
   #font = 0;
@@ -88,6 +93,8 @@ class RtfReader {
   #pieces: Piece[] = [];
   #listText = '';
   #styleName = '';
+  /** The indents of the items around the last one, which are lists without a number in the file. */
+  #itemLefts: number[] = [];
   #cellBlocks: Block[] = [];
   #row: string[] = [];
   #rows: string[][] = [];
@@ -130,7 +137,15 @@ class RtfReader {
     footnote: (state) => this.#startNote(state),
 
     pard: (state) => {
-      Object.assign(state, { inTable: false, style: 0, outline: undefined, listLevel: 0, inList: false });
+      Object.assign(state, {
+        inTable: false,
+        style: 0,
+        outline: undefined,
+        listLevel: 0,
+        inList: false,
+        left: 0,
+        firstLine: 0,
+      });
     },
     intbl: (state) => {
       state.inTable = true;
@@ -140,6 +155,12 @@ class RtfReader {
     },
     outlinelevel: (state, value) => {
       state.outline = value;
+    },
+    li: (state, value) => {
+      state.left = value ?? 0;
+    },
+    fi: (state, value) => {
+      state.firstLine = value ?? 0;
     },
     ls: (state) => {
       state.inList = true;
@@ -382,6 +403,7 @@ class RtfReader {
   #paragraph(): Block | undefined {
     const state = this.#state;
     const level = this.#headingLevel();
+    if (level === undefined && this.#listText === '' && !state.inList) this.#readHangingLabel(state);
     const text =
       level === undefined ? writePieces(this.#pieces) : escapeText(this.#pieces.map((one) => one.text).join(''));
     if (text.trim() === '') return undefined;
@@ -398,6 +420,21 @@ class RtfReader {
       };
     }
     return { type: 'paragraph', text };
+  }
+
+  /** A bullet or number that hangs to the left of its paragraph before a tab is the label of an item. */
+  #readHangingLabel(state: State): void {
+    const [first] = this.#pieces;
+    const label = state.firstLine < 0 ? hangingLabel.exec(first?.text ?? '') : null;
+    if (!first || !label) {
+      if (state.left === 0) this.#itemLefts = [];
+      return;
+    }
+    first.text = first.text.slice(label[0].length);
+    this.#listText = label[1] ?? '';
+    this.#itemLefts = this.#itemLefts.filter((left) => left < state.left);
+    state.listLevel = Math.min(8, this.#itemLefts.length);
+    this.#itemLefts.push(state.left);
   }
 
   #headingLevel(): number | undefined {
@@ -427,6 +464,8 @@ class RtfReader {
     this.#rows = [];
   }
 }
+
+const hangingLabel = /^\s*([•‣◦▪·*–-]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,5})[.)])\t\s*/;
 
 function setDestination(state: State, destination: State['destination']): void {
   state.destination = destination;

@@ -1,6 +1,6 @@
 import { parseLimits } from '../limits.ts';
 import { failed, requireTextSize } from '../types.ts';
-import type { Block } from '../write-markdown.ts';
+import { type Block, escapeText } from '../write-markdown.ts';
 
 /** The limits of all sheets in a workbook: a small file can repeat one long string or one sheet many times. */
 export class SheetBudget {
@@ -49,6 +49,26 @@ export class SheetGrid {
     this.budget.addCell(text);
     cells.set(column, text);
   }
+}
+
+/**
+ * The visible sheets of a workbook that contain anything, each below its name, and their number. If all of them are empty, the
+ * hidden ones are shown.
+ */
+export function workbookBlocks<Sheet extends { name: string; hidden: boolean }>(
+  sheets: Sheet[],
+  read: (sheet: Sheet) => Block[],
+): { blocks: Block[]; pages: number } {
+  const blocks: Block[] = [];
+  for (const isHidden of [false, true]) {
+    const group = sheets.filter(({ hidden }) => hidden === isHidden);
+    for (const sheet of group) {
+      const contents = read(sheet);
+      if (contents.length > 0) blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.name) }, ...contents);
+    }
+    if (blocks.length > 0) return { blocks, pages: group.length };
+  }
+  return { blocks, pages: sheets.length };
 }
 
 type Area = { rows: number[]; columns: number[] };
@@ -138,29 +158,4 @@ function areaBlocks(grid: SheetGrid, area: Area, merged: Map<string, number>): B
   const titles = rows.slice(0, start < 0 ? rows.length : start);
   const blocks = titles.map((row): Block => ({ type: 'paragraph', text: row[0] ?? '' }));
   return start < 0 ? blocks : [...blocks, { type: 'table', rows: rows.slice(start) }];
-}
-
-const dayMs = 86_400_000;
-
-/** An Excel serial day as ISO date and time (`2024-01-31 00:00:00`), a time only as `13:30:00`. */
-export function serialDate(serial: number, from1904: boolean): string {
-  const days = from1904 ? serial + 1462 : serial;
-  const time = Math.round((days - 25_569) * 86_400) * 1000;
-  if (!Number.isFinite(time) || days < 0 || days > 2_958_466) return String(serial);
-  const corrected = days < 60 && !from1904 ? time + dayMs : time;
-  const text = new Date(corrected).toISOString();
-  return serial < 1 ? text.slice(11, 19) : `${text.slice(0, 10)} ${text.slice(11, 19)}`;
-}
-
-/** Whether a number format shows a date or a time. */
-export function isDateFormat(id: number, code: string | undefined): boolean {
-  if ((id >= 14 && id <= 22) || (id >= 27 && id <= 36) || (id >= 45 && id <= 47) || (id >= 50 && id <= 58)) return true;
-  if (code === undefined || /^general$/i.test(code)) return false;
-  const bare = code.replaceAll(/"[^"]*"|\\.|\[(?!h+\]|m+\]|s+\])[^\]]*\]|_.|\*./gi, '').split(';')[0] ?? '';
-  return /[dyhs]|m{1,5}/i.test(bare) && !/[#0?].*[#0?]*(?<![:.])$/.test(bare.replaceAll(/s\.0+/gi, 's'));
-}
-
-/** A number as typed: no exponent in the usual range, no digits beyond the precision of a double. */
-export function numberText(value: number): string {
-  return String(Number(value.toPrecision(15)));
 }

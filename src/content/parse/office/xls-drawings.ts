@@ -1,7 +1,8 @@
 import { decodeUtf16 } from '../format/utf16.ts';
 import { type Block, escapeText } from '../write-markdown.ts';
 import { type Book, compactNumber, narrow, type Record, wideString } from './biff.ts';
-import { numberText, type SheetBudget, serialDate } from './sheet.ts';
+import { numberText } from './number-format.ts';
+import type { SheetBudget } from './sheet.ts';
 
 const chartKinds: { [type: number]: string } = {
   4119: 'Bar chart',
@@ -63,7 +64,7 @@ export class XlsDrawings {
   readChart({ type, body }: Record): void {
     const chart = this.#charts.at(-1);
     if (!chart) return;
-    const { wide, dates, from1904 } = this.#book;
+    const { wide, formats, from1904 } = this.#book;
     if (type === 0x1003) chart.startSeries();
     else if (type === 0x1025) chart.startText();
     else if (type === 0x100d && body.byteLength >= 4)
@@ -76,8 +77,7 @@ export class XlsDrawings {
         chart.cell(point, series, escapeText(wide ? wideString(body, 6, 2) : narrow(body.subarray(8))));
       else {
         const value = type === 0x0203 ? body.readDoubleLE(6) : compactNumber(body.readInt32LE(6));
-        const isDate = dates[body.readUInt16LE(4)] === true;
-        chart.cell(point, series, isDate ? serialDate(value, from1904) : numberText(value));
+        chart.cell(point, series, escapeText((formats[body.readUInt16LE(4)] ?? numberText)(value, from1904)));
       }
     }
   }

@@ -1,9 +1,10 @@
 import { decodeUtf16 } from '../format/utf16.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
-import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
+import { escapeText, writeMarkdown } from '../write-markdown.ts';
 import { type Book, compactNumber, errorText, narrow, type Record, type Sheet, wideString } from './biff.ts';
 import type { CompoundFile } from './cfb.ts';
-import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
+import { numberFormat, numberText } from './number-format.ts';
+import { SheetBudget, SheetGrid, sheetBlocks, workbookBlocks } from './sheet.ts';
 import { XlsDrawings } from './xls-drawings.ts';
 
 /** An old Excel workbook (BIFF5 and BIFF8, [MS-XLS]). Throws ParseError. */
@@ -11,21 +12,16 @@ export function parseXls(file: CompoundFile): ParsedDocument {
   const stream = file.read('Workbook') ?? file.read('Book');
   if (!stream) throw failed('The file is damaged: the workbook is missing.');
   const book = readGlobals(stream);
-  const visible = book.sheets.filter((sheet) => !sheet.hidden);
-  const shown = visible.length > 0 ? visible : book.sheets;
-  const blocks: Block[] = [];
   const budget = new SheetBudget();
-  for (const sheet of shown) {
+  const { blocks, pages } = workbookBlocks(book.sheets, ({ offset }) => {
     const drawn = new XlsDrawings(book);
-    const grid = readSheet(stream, sheet.offset, { book, budget, drawn });
-    const contents = [...sheetBlocks(grid), ...drawn.blocks(budget)];
-    if (contents.length > 0) blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.name) }, ...contents);
-  }
-  return { kind: 'xls', markdown: writeMarkdown(blocks), pages: shown.length };
+    return [...sheetBlocks(readSheet(stream, offset, { book, budget, drawn })), ...drawn.blocks(budget)];
+  });
+  return { kind: 'xls', markdown: writeMarkdown(blocks), pages };
 }
 
 function readGlobals(stream: Buffer): Book {
-  const book: Book = { sheets: [], strings: [], dates: [], from1904: false, wide: true };
+  const book: Book = { sheets: [], strings: [], formats: [], from1904: false, wide: true };
   const formats = new Map<number, string>();
   const styles: number[] = [];
   for (const record of records(stream, 0)) {
@@ -40,7 +36,7 @@ function readGlobals(stream: Buffer): Book {
     else if (type === 0x00fc) book.strings = readStrings(stream, record);
     else if (type === 0x000a) break;
   }
-  book.dates = styles.map((id) => isDateFormat(id, formats.get(id)));
+  book.formats = styles.map((id) => numberFormat(id, formats.get(id)));
   return book;
 }
 
@@ -59,7 +55,7 @@ function readSheet(
   const grid = new SheetGrid(budget);
   let formulaCell: { row: number; column: number } | undefined;
   const number = (row: number, column: number, style: number, value: number): void =>
-    grid.set(row, column, book.dates[style] ? serialDate(value, book.from1904) : numberText(value));
+    grid.set(row, column, escapeText((book.formats[style] ?? numberText)(value, book.from1904)));
   for (const { type, body } of recordsOfSheet(stream, offset, drawn)) {
     if (body.byteLength < 6 && type !== 0x0207) continue;
     const row = body.byteLength >= 2 ? body.readUInt16LE(0) : 0;

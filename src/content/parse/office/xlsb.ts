@@ -1,10 +1,11 @@
 import { decodeUtf16 } from '../format/utf16.ts';
 import { ZipArchive } from '../format/zip.ts';
 import { failed, type ParsedDocument } from '../types.ts';
-import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
+import { escapeText, writeMarkdown } from '../write-markdown.ts';
 import { compactNumber, errorText } from './biff.ts';
+import { type NumberFormat, numberFormat, numberText } from './number-format.ts';
 import { coreProperties, mainPart, relationshipsOf } from './ooxml.ts';
-import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
+import { SheetBudget, SheetGrid, sheetBlocks, workbookBlocks } from './sheet.ts';
 import { sheetDrawings } from './xlsx.ts';
 
 const mergesMax = 20_000;
@@ -12,7 +13,7 @@ const stringsMax = 1_000_000;
 const columnsMax = 16_384;
 
 type Sheet = { name: string; relation: string; hidden: boolean };
-type Book = { sheets: Sheet[]; strings: string[]; dates: boolean[]; from1904: boolean };
+type Book = { sheets: Sheet[]; strings: string[]; formats: NumberFormat[]; from1904: boolean };
 
 /** A binary Excel workbook (BIFF12 records in a ZIP archive, [MS-XLSB]), read as its XML relative is. Throws ParseError. */
 export async function parseXlsb(bytes: Uint8Array): Promise<ParsedDocument> {
@@ -28,20 +29,16 @@ export async function parseXlsb(bytes: Uint8Array): Promise<ParsedDocument> {
   const book: Book = {
     ...readWorkbook(workbook),
     strings: readStrings(related('sharedStrings')),
-    dates: readDateStyles(related('styles')),
+    formats: readNumberFormats(related('styles')),
   };
-  const visible = book.sheets.filter((sheet) => !sheet.hidden);
-  const shown = visible.length > 0 ? visible : book.sheets;
   const budget = new SheetBudget();
-  const blocks: Block[] = [];
-  for (const sheet of shown) {
-    const file = links.get(sheet.relation)?.target;
+  const { blocks, pages } = workbookBlocks(book.sheets, ({ relation }) => {
+    const file = links.get(relation)?.target;
     const contents = file === undefined ? undefined : zip.read(file);
-    if (file === undefined || !contents) continue;
-    const inner = [...sheetBlocks(readSheet(contents, book, budget)), ...sheetDrawings(zip, file)];
-    if (inner.length > 0) blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.name) }, ...inner);
-  }
-  return { kind: 'xlsb', markdown: writeMarkdown(blocks), pages: shown.length, ...coreProperties(zip) };
+    if (file === undefined || !contents) return [];
+    return [...sheetBlocks(readSheet(contents, book, budget)), ...sheetDrawings(zip, file)];
+  });
+  return { kind: 'xlsb', markdown: writeMarkdown(blocks), pages, ...coreProperties(zip) };
 }
 
 function readWorkbook(bytes: Uint8Array): Pick<Book, 'sheets' | 'from1904'> {
@@ -68,10 +65,10 @@ function readStrings(bytes: Uint8Array | undefined): string[] {
   return strings;
 }
 
-/** The cell styles that show a date. */
-function readDateStyles(bytes: Uint8Array | undefined): boolean[] {
+/** How each cell style shows a number. */
+function readNumberFormats(bytes: Uint8Array | undefined): NumberFormat[] {
   const codes = new Map<number, string>();
-  const dates: boolean[] = [];
+  const formats: NumberFormat[] = [];
   let isCellStyle = false;
   for (const { type, fields } of records(bytes)) {
     if (type === 44) codes.set(fields.number(2), fields.text());
@@ -79,10 +76,10 @@ function readDateStyles(bytes: Uint8Array | undefined): boolean[] {
     else if (type === 47 && isCellStyle) {
       fields.number(2);
       const format = fields.number(2);
-      dates.push(isDateFormat(format, codes.get(format)));
+      formats.push(numberFormat(format, codes.get(format)));
     }
   }
-  return dates;
+  return formats;
 }
 
 const rowRecord = 0;
@@ -117,7 +114,7 @@ function readSheet(bytes: Uint8Array, book: Book, budget: SheetBudget): SheetGri
 function cellText(type: number, style: number, fields: Fields, book: Book): string {
   const shown = (value: number): string => {
     if (!Number.isFinite(value)) return '';
-    return book.dates[style] === true ? serialDate(value, book.from1904) : numberText(value);
+    return escapeText((book.formats[style] ?? numberText)(value, book.from1904));
   };
   switch (type) {
     case 2:

@@ -4,8 +4,9 @@ import { failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
 import { diagramBlocks } from './diagram.ts';
+import { type NumberFormat, numberFormat, numberText } from './number-format.ts';
 import { coreProperties, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
-import { isDateFormat, numberText, SheetBudget, SheetGrid, serialDate, sheetBlocks } from './sheet.ts';
+import { SheetBudget, SheetGrid, sheetBlocks, workbookBlocks } from './sheet.ts';
 
 const mergesMax = 20_000;
 
@@ -18,27 +19,26 @@ export async function parseXlsx(bytes: Uint8Array): Promise<ParsedDocument> {
   const links = relationshipsOf(zip, part);
   const target = (type: string): string | undefined => [...links.values()].find((one) => one.type === type)?.target;
   const strings = readSharedStrings(zip.readText(target('sharedStrings') ?? '') ?? '');
-  const dates = dateStyles(zip, target('styles'));
+  const formats = numberFormats(zip, target('styles'));
   const from1904 = /^(?:1|true)$/.test(child(workbook, 'workbookPr')?.attributes.date1904 ?? '');
-  const sheets = childElements(child(workbook, 'sheets'), 'sheet');
-  const visible = sheets.filter((sheet) => (sheet.attributes.state ?? 'visible') === 'visible');
-  const shown = visible.length > 0 ? visible : sheets;
-  const blocks: Block[] = [];
+  const sheets = childElements(child(workbook, 'sheets'), 'sheet').map(({ attributes }) => ({
+    name: attributes.name ?? '',
+    hidden: (attributes.state ?? 'visible') !== 'visible',
+    relation: attributes['r:id'] ?? attributes.id ?? '',
+  }));
   const budget = new SheetBudget();
-  for (const sheet of shown) {
-    const file = links.get(sheet.attributes['r:id'] ?? sheet.attributes.id ?? '')?.target;
+  const { blocks, pages } = workbookBlocks(sheets, ({ relation }) => {
+    const file = links.get(relation)?.target;
     const text = file === undefined ? undefined : zip.readText(file);
-    if (file === undefined || text === undefined) continue;
-    const grid = readSheet(text, strings, dates, from1904, budget);
-    const contents = [...sheetBlocks(grid), ...sheetDrawings(zip, file)];
-    if (contents.length > 0)
-      blocks.push({ type: 'heading', level: 2, text: escapeText(sheet.attributes.name ?? '') }, ...contents);
-  }
-  return { kind: 'xlsx', markdown: writeMarkdown(blocks), pages: shown.length, ...coreProperties(zip) };
+    if (file === undefined || text === undefined) return [];
+    const grid = readSheet(text, { strings, formats, from1904 }, budget);
+    return [...sheetBlocks(grid), ...sheetDrawings(zip, file)];
+  });
+  return { kind: 'xlsx', markdown: writeMarkdown(blocks), pages, ...coreProperties(zip) };
 }
 
-/** The cell styles that show a date. */
-function dateStyles(zip: ZipArchive, part: string | undefined): boolean[] {
+/** How each cell style shows a number. */
+function numberFormats(zip: ZipArchive, part: string | undefined): NumberFormat[] {
   const sheet = child(readPart(zip, part), 'styleSheet');
   const codes = new Map(
     childElements(child(sheet, 'numFmts'), 'numFmt').map((one) => [
@@ -48,7 +48,7 @@ function dateStyles(zip: ZipArchive, part: string | undefined): boolean[] {
   );
   return childElements(child(sheet, 'cellXfs'), 'xf').map((style) => {
     const id = Number(style.attributes.numFmtId ?? 0);
-    return isDateFormat(id, codes.get(id));
+    return numberFormat(id, codes.get(id));
   });
 }
 
@@ -104,13 +104,9 @@ class RichText {
 
 type Cell = { column: number; type: string | undefined; style: number; value: string | undefined };
 
-function readSheet(
-  text: string,
-  strings: string[],
-  dates: boolean[],
-  from1904: boolean,
-  budget: SheetBudget,
-): SheetGrid {
+type Book = { strings: string[]; formats: NumberFormat[]; from1904: boolean };
+
+function readSheet(text: string, book: Book, budget: SheetBudget): SheetGrid {
   const grid = new SheetGrid(budget);
   const inline = new RichText();
   let row = -1;
@@ -143,11 +139,7 @@ function readSheet(
       if (name === 'v') inValue = false;
       if (name !== 'c' || !cell) return;
       const { type } = cell;
-      grid.set(
-        row,
-        cell.column,
-        type === 'inlineStr' ? escapeText(inline.text) : cellText(cell, strings, dates, from1904),
-      );
+      grid.set(row, cell.column, type === 'inlineStr' ? escapeText(inline.text) : cellText(cell, book));
       cell = undefined;
     },
   });
@@ -165,7 +157,7 @@ function addMerge(grid: SheetGrid, reference: string): void {
   });
 }
 
-function cellText(cell: Cell, strings: string[], dates: boolean[], from1904: boolean): string {
+function cellText(cell: Cell, { strings, formats, from1904 }: Book): string {
   const { type, value, style } = cell;
   if (value === undefined) return '';
   if (type === 's') return escapeText(strings[Number(value)] ?? '');
@@ -174,7 +166,7 @@ function cellText(cell: Cell, strings: string[], dates: boolean[], from1904: boo
   if (type === 'd') return escapeText(value.replace('T', ' '));
   const number = Number(value);
   if (value.trim() === '' || !Number.isFinite(number)) return escapeText(value);
-  return dates[style] === true ? serialDate(number, from1904) : numberText(number);
+  return escapeText((formats[style] ?? numberText)(number, from1904));
 }
 
 /** The texts and charts that are drawn over a sheet. */

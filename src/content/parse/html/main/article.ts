@@ -11,13 +11,15 @@ import {
   textStart,
   widthOf,
 } from '../tree.ts';
+import { dropComments } from './comments.ts';
 import { hiddenShareMax, isChrome, isHidden } from './elements.ts';
 import {
+  boxNames,
   clone,
   detachAll,
   dropRepeats,
   type Extent,
-  inlineNames,
+  isTextBlock,
   linkDensity,
   measureText,
   proseLengths,
@@ -30,6 +32,7 @@ import { hasName, isCaption, isComments, isLede, isLikelyContent, isNote, isUnli
 import { panelIds, partsBelowToggles } from './panels.ts';
 import { callToAction, pointerStart, relatedHeading } from './phrases.ts';
 import { wholeText } from './text-box.ts';
+import { dropTitle, titledArticle } from './titled.ts';
 
 /**
  * Extracts the main content of a page. Text scores the elements that contain it, by length, commas, links and the
@@ -54,18 +57,21 @@ export function articleContent(
     const lede = findLede(copy, description);
     removeNoise(copy, cut);
     const content = gather(titledArticle(copy, title));
+    // Comments follow a text that is whole, however short it is.
+    const isWhole = cut.comments && !isManual && dropComments(content);
     removeNonText(content, title, cut);
     if (lede !== undefined) addLede(content, lede);
-    return content;
+    return { content, isWhole };
   });
   const prose = proseLengths(body).get(body) ?? 0;
   let best: { content: HtmlElement; length: number } | undefined;
   for (const [at, attempt] of attempts.entries()) {
     // Comments may be longer than a short article. A page without other text consists of them, such as a thread.
     if (at === attempts.length - 1 && best !== undefined && best.length >= someCharacters) break;
-    const content = attempt();
+    const { content, isWhole } = attempt();
     const length = textLength(content);
     if (best === undefined || length > best.length * 2) best = { content, length };
+    if (isWhole && length >= someCharacters) break;
     // A short text may be the whole page, or what is left of a page whose names mislead.
     if (best.length >= enoughCharacters && (best.length >= surelyEnoughCharacters || best.length > prose * 0.15)) break;
   }
@@ -188,21 +194,6 @@ function isChapter({ name, attributes, children }: HtmlElement): boolean {
   return heading !== undefined && simplify(textOf(heading)) === simplify(attributes.id);
 }
 
-/** The article element that contains the page's title, if the page marks it as one. */
-export function titledArticle(body: HtmlElement, title: string | undefined): HtmlElement {
-  const wanted = simplify(title ?? '');
-  if (wanted === '') return body;
-  const prose = proseLengths(body);
-  for (const heading of collect(body, ({ name }) => name === 'h1' || name === 'h2')) {
-    const text = simplify(textOf(heading));
-    const same = text === wanted || (heading.name === 'h1' && (wanted.includes(text) || text.includes(wanted)));
-    if (text.length < 8 || !same) continue;
-    for (let at = heading.parent; at !== undefined && at !== body; at = at.parent)
-      if ((at.name === 'article' || at.attributes.itemprop === 'articleBody') && (prose.get(at) ?? 0) >= 200) return at;
-  }
-  return body;
-}
-
 /** Scores all text. Returns the element with the highest score, together with the siblings that belong to it. */
 function gather(body: HtmlElement): HtmlElement {
   const scores = new Map<HtmlElement, number>();
@@ -233,21 +224,6 @@ function gather(body: HtmlElement): HtmlElement {
     }
   if (topScore === 0) return body;
   return withSiblings(wholeText(top, body, scores), scores);
-}
-
-const boxNames = new Set(['div', 'section', 'article', 'main', 'td', 'body', 'center']);
-
-/** Elements that directly contain running text: paragraphs, and boxes used as paragraphs. */
-function isTextBlock(element: HtmlElement): boolean {
-  if (element.name === 'p' || element.name === 'pre' || element.name === 'blockquote') return true;
-  if (element.name === 'li' || element.name === 'dd')
-    return element.children.some((child) => child.kind === 'text' && child.trimmed > 25);
-  if (!boxNames.has(element.name)) return false;
-  const own = element.children.reduce(
-    (sum, child) => sum + (child.kind === 'text' ? child.trimmed : inlineNames.has(child.name) ? textLength(child) : 0),
-    0,
-  );
-  return own > 80;
 }
 
 function startingScore(element: HtmlElement): number {
@@ -321,16 +297,6 @@ function removeNonText(content: HtmlElement, title: string | undefined, cut: Cut
 function isSubstantial(element: HtmlElement, whole: number): boolean {
   const length = textLength(element);
   return length > whole * 0.4 && linkDensity(element) < 0.3;
-}
-
-/** Removes the page's own title, which is returned separately. */
-function dropTitle(content: HtmlElement, title: string | undefined): void {
-  const wanted = simplify(title ?? '');
-  for (const heading of collect(content, ({ name }) => name === 'h1' || name === 'h2').slice(0, 3)) {
-    const text = simplify(textOf(heading));
-    if (text !== '' && (text === wanted || (heading.name === 'h1' && (wanted.includes(text) || text.includes(wanted)))))
-      detach(heading);
-  }
 }
 
 /** A caption is not running text. If its image has no description, the caption becomes the description. */

@@ -3,17 +3,19 @@ import { likeliestType } from '../page-type.ts';
 import type { PageType } from '../page-types.ts';
 import type { Structured } from '../structured.ts';
 import { findFirst, type HtmlElement, type HtmlNode, type HtmlTree, textLength } from '../tree.ts';
-import { articleContent, titledArticle } from './article.ts';
+import { articleContent } from './article.ts';
 import { cardsContent } from './cards.ts';
+import { dropComments } from './comments.ts';
 import { embeddedContent } from './embedded.ts';
 import { enoughByType, learnedContent } from './learned.ts';
 import { manualContent } from './manual.ts';
-import { clone, linkDensity, removeNamed } from './measure.ts';
+import { clone, linkDensity, removeNamed, textsIn } from './measure.ts';
 import { hasName, isComments } from './names.ts';
 import { addStated, productContent } from './product.ts';
 import { withoutShortcodes } from './shortcodes.ts';
 import { streamedBody } from './streamed.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
+import { textsBelowTitle, titledArticle } from './titled.ts';
 import { wholePage } from './whole-page.ts';
 
 /** The main content of a page: what the rules for its type keep, or the parts that the fitted trees choose. */
@@ -35,7 +37,7 @@ export function mainContent(
     return content;
   };
   const type = likeliestType(types);
-  const content = (mayBeArticle(type, types) ? ifArticle(read('article')) : undefined) ?? read(type);
+  const content = (mayBeArticle(type, types, body, title) ? ifArticle(read('article')) : undefined) ?? read(type);
   if (textLength(content) >= enoughCharacters) return content;
   // A page rendered by a script may contain its text as data.
   return embeddedContent(tree.embedded, things) ?? content;
@@ -43,9 +45,18 @@ export function mainContent(
 
 /** An article beside many links looks like a list, above all without an address and metadata. */
 const articleOddsMin = 0.22;
+/** The same if a paragraph follows the title. */
+const titledOddsMin = 0.02;
 
-function mayBeArticle(type: PageType, types: Record<PageType, number>): boolean {
-  return (type === 'listing' || type === 'collection') && types.article > types[type] * articleOddsMin;
+function mayBeArticle(
+  type: PageType,
+  types: Record<PageType, number>,
+  body: HtmlElement,
+  title: string | undefined,
+): boolean {
+  if (type !== 'listing' && type !== 'collection') return false;
+  const odds = types.article / types[type];
+  return odds > articleOddsMin || (odds > titledOddsMin && textsBelowTitle(body, title).length > 0);
 }
 
 /** What the rules of articles keep of a list is mostly links. */
@@ -75,6 +86,7 @@ function withoutComments(body: HtmlElement, ruled: HtmlElement): HtmlElement {
   if (textLength(ruled) < enoughCharacters) return body;
   const copy = clone(body, undefined);
   removeNamed(copy, isComments);
+  dropComments(copy, textsIn(ruled));
   return copy;
 }
 

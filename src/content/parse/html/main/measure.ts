@@ -1,7 +1,7 @@
 import { blockNames, collect, type HtmlElement, type HtmlNode, type HtmlText, textLength, textOf } from '../tree.ts';
 import { isUnlikely } from './names.ts';
 
-export const inlineNames = new Set(
+const inlineNames = new Set(
   'span b strong i em u font small sub sup mark code abbr cite q time s ins big label'.split(' '),
 );
 
@@ -213,4 +213,20 @@ function itemOf(element: HtmlElement): HtmlElement | undefined {
   let at: HtmlElement | undefined = element;
   while (at !== undefined && !itemNames.has(at.name)) at = at.parent;
   return at;
+}
+
+/** Boxes that may contain text themselves. */
+export const boxNames = new Set(['div', 'section', 'article', 'main', 'td', 'body', 'center']);
+
+/** Elements that directly contain running text: paragraphs, and boxes used as paragraphs. */
+export function isTextBlock(element: HtmlElement): boolean {
+  if (element.name === 'p' || element.name === 'pre' || element.name === 'blockquote') return true;
+  if (element.name === 'li' || element.name === 'dd')
+    return element.children.some((child) => child.kind === 'text' && child.trimmed > 25);
+  if (!boxNames.has(element.name)) return false;
+  const own = element.children.reduce(
+    (sum, child) => sum + (child.kind === 'text' ? child.trimmed : inlineNames.has(child.name) ? textLength(child) : 0),
+    0,
+  );
+  return own > 80;
 }
