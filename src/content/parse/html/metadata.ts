@@ -60,19 +60,23 @@ function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
   const only = headings.length === 1 ? headings[0] : undefined;
   const first = named ?? whole;
   if (first === undefined) return collapseSpace(headings[0]);
-  // In "Article – Site" and "Site | Article", a heading that is part of the title is the title itself.
-  const within = headings.find(
-    (heading) => heading.length >= 8 && heading.length < first.length && first.includes(heading),
+  // In "Article – Site" and "Site | Article", a heading that is part of the title is the title itself. The name of the
+  // site may be a heading as well, above it.
+  const start = first.split(separator)[0];
+  const within = headings.findLast(
+    (heading) =>
+      heading.length < first.length && (heading === start || (heading.length >= 8 && first.includes(heading))),
   );
   return collapseSpace(within ?? withoutSiteName(first, meta.get('og:site_name')) ?? only);
 }
 
+const separator = /\s+[|–—\-:·»«•]\s+/;
+
 function withoutSiteName(title: string, site: string | undefined): string {
-  const parts = title.split(/\s+[|–—\-:·»«•]\s+/);
+  const parts = title.split(separator);
   if (parts.length < 2) return title;
   const last = parts.at(-1) ?? '';
-  const separator = title.lastIndexOf(last);
-  const rest = title.slice(0, separator).replace(/\s+[|–—\-:·»«•]\s+$/, '');
+  const rest = title.slice(0, title.lastIndexOf(last)).replace(/\s+[|–—\-:·»«•]\s+$/, '');
   const isSite = site !== undefined && last.toLowerCase() === site.toLowerCase();
   return isSite || (countWords(last) <= 3 && countWords(rest) >= 4) ? rest : title;
 }
