@@ -129,6 +129,39 @@ export const relatedHeading = startingWith(
   '\\W*$',
 );
 
+const commentWords =
+  'comments?|responses?|kommentare?|commentaires?|comentarios?|комментари[ийе]в?|komentarz[ey]?|opinie|σχόλια';
+
+/** Lines that count the comments of readers, which follow: "No comments yet", "3 responses to …", "Comments (3)". */
+export const countedComments = startingWith(
+  [
+    `(?:no|\\d+) (?:(?:reader|user) )?(?:${commentWords}|thoughts?)(?: (?:to|on|about|for|so far|zu|sur|sobre)\\b.{0,140})?`,
+    `(?:(?:readers?|user|your) )?(?:${commentWords}) ?\\(\\d+\\)`,
+  ],
+  'iu',
+  '\\W*',
+  '\\W*$',
+);
+
+/** Headings above the comments of readers, and above the form for another one. */
+export const commentsHeading = startingWith(
+  [
+    '(?:(?:readers?|user|your) )?comments',
+    '(?:leser)?kommentare',
+    'commentaires',
+    'comentarios',
+    'комментарии',
+    'komentarze',
+    'σχόλια',
+    '(?:网友)?评论',
+    'コメント',
+    '(?:leave|post|write|add|submit) (?:a|your) (?:comment|reply|response)s?',
+  ],
+  'iu',
+  '\\W*',
+  '\\W*$',
+);
+
 function startingWith(patterns: string[], flags: string, before = '', after = ''): RegExp {
   return new RegExp(`^${before}(?:${patterns.join('|')})${after}`, flags);
 }
