@@ -204,6 +204,7 @@ test('the title of a page is its heading without a permalink, and not the headin
   assert.equal(titleOf('Firing — Kiln 3.2 documentation', [manual, `Firing${mark}`]), 'Firing');
   assert.equal(titleOf('The first firing — Kiln 3.2 documentation', [`The first firing${mark}`]), 'The first firing');
   assert.equal(titleOf('Kiln 3.2 documentation — Glazes and clays', [manual, 'Glazes and clays']), 'Glazes and clays');
+  assert.equal(titleOf('glazes [The kiln wiki]', ['<a href="/start">The kiln wiki</a>']), 'glazes [The kiln wiki]');
 });
 
 test('lines of links that a page shows twice, and its own contents, are left out, what a text has twice is not', () => {
@@ -230,4 +231,34 @@ test('a title across a table is written once, and a cell across some of its rows
   const table =
     '<table><tr><th colspan="3">Glazes</th></tr><tr><td rowspan="2">matt</td><td colspan="2">dry</td></tr><tr><td>1</td><td>2</td></tr></table>';
   assert.equal(markdownOf(table), '| Glazes |  |  |\n| --- | --- | --- |\n| matt | dry | dry |\n| matt | 1 | 2 |');
+});
+
+test('notices and code of Confluence, cells of a notebook, and code without a language keep what they are', () => {
+  const notice = (kind: string, title = ''): string =>
+    `<div class="confluence-information-macro confluence-information-macro-${kind}">${title}<span class="aui-icon confluence-information-macro-icon"></span><div class="confluence-information-macro-body"><p>Keep out.</p></div></div>`;
+  const listing =
+    '<div class="code panel"><div class="codeContent"><pre class="syntaxhighlighter-pre" data-syntaxhighlighter-params="brush: py; gutter: false">def fire(): ...</pre></div></div>';
+  assert.equal(
+    markdownOf(`${notice('warning')}${notice('information', '<p class="title">Heat</p>')}${listing}`),
+    '> [!WARNING]\n> Keep out.\n\n> [!NOTE]\n> **Heat**\n>\n> Keep out.\n\n```py\ndef fire(): ...\n```',
+  );
+  const cell =
+    '<div class="jp-InputArea"><div class="jp-InputPrompt jp-InputArea-prompt">In [1]:</div><div class="highlight hl-ipython3"><pre>fire()</pre></div></div>';
+  assert.equal(markdownOf(cell), '```python\nfire()\n```');
+});
+
+test('a note that starts with an anchor, or stands within its sentence, is a footnote', () => {
+  const anchored =
+    '<p>It burns<sup><a href="#fn__1" id="fnt__1" class="fn_top">1)</a></sup>.</p><div class="footnotes"><div class="fn"><sup><a href="#fnt__1" id="fn__1" class="fn_bot">1)</a></sup> <div class="content">In winter.</div></div></div>';
+  assert.equal(markdownOf(anchored), 'It burns[^1].\n\n[^1]: In winter.');
+  const within =
+    '<p class="ltx_p">It burns<span class="ltx_note ltx_role_footnote"><sup class="ltx_note_mark">2</sup><span class="ltx_note_outer"><span class="ltx_note_content"><sup class="ltx_note_mark">2</sup><span class="ltx_tag ltx_tag_note">2</span>In <em>summer</em>.</span></span></span>.</p>';
+  assert.equal(markdownOf(within), 'It burns[^2].\n\n[^2]: In *summer*.');
+});
+
+test('an equation that a table aligns is one formula with its number', () => {
+  const math = (tex: string): string =>
+    `<td class="ltx_eqn_cell"><math display="inline"><semantics><mi>x</mi><annotation encoding="application/x-tex">${tex}</annotation></semantics></math></td>`;
+  const table = `<table class="ltx_equation ltx_eqn_table"><tbody><tr><td></td>${math('a')}${math('=b+c')}<td></td><td rowspan="1"><span class="ltx_tag">(7)</span></td></tr></tbody></table>`;
+  assert.equal(markdownOf(table), '$$\na =b+c \\tag{7}\n$$');
 });

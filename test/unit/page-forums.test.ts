@@ -192,6 +192,8 @@ test('a post has the date beside it, as phpBB and vBulletin write it without a n
     (name: string, at: number) =>
       `<div id="p47${at}1" class="post bg2"><div class="inner"><div class="postbody"><h3><a href="#p">Re: Ropes</a></h3><p class="author">by <strong><a href="./memberlist.php?mode=viewprofile&amp;u=${at}">${name}</a></strong> &raquo; Fri Jan 04, 2030 3:04 pm</p><div class="content">${text(at)}</div></div></div></div>`,
     (name: string, at: number) =>
+      `<div class="b-post" id="p4711${at}"><div class="author"><a href="/member/${at}">${name}</a></div><div class="b-post__timestamp"><span class="date">04-01-2030, <span class="time">03:04 PM</span></span></div><div class="b-post__content"><div class="post-text">${text(at)}</div></div></div>`,
+    (name: string, at: number) =>
       `<table id="post4711${at}"><tr><td class="thead"><div class="normal">04-01-2030, 03:04 PM</div></td></tr><tr><td class="alt2"><a class="bigusername" href="member.php?u=${at}">${name}</a></td></tr><tr><td class="alt1" id="td_post_4711${at}"><div id="post_message_4711${at}">${text(at)}</div></td></tr></table>`,
   ];
   for (const [at, layout] of layouts.entries()) {
@@ -199,7 +201,7 @@ test('a post has the date beside it, as phpBB and vBulletin write it without a n
       '<meta name="generator" content="phpBB">',
       `<main><h1>Frozen ropes</h1>${names.map(layout).join('')}</main>`,
     );
-    const dates = ['Jan 04, 2030 3:04 pm', '04-01-2030, 03:04 PM'];
+    const dates = ['Jan 04, 2030 3:04 pm', '04-01-2030, 03:04 PM', '04-01-2030, 03:04 PM'];
     for (const name of names) assert.ok(markdown.includes(`### ${name}, ${dates[at]}\n`), markdown);
   }
 });

@@ -23,7 +23,7 @@ export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMe
     (value ?? '').toLowerCase().split(/[\s,]+/),
   );
   return {
-    title: pageTitle(root, meta, linked),
+    title: pageTitle(root, meta, linked, base),
     description: collapseSpace(
       meta.get('og:description') ?? meta.get('description') ?? meta.get('twitter:description') ?? linked.description,
     ),
@@ -49,8 +49,9 @@ export function metaTags(root: HtmlElement): Map<string, string> {
   return tags;
 }
 
-function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
+function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedData, base: string): string | undefined {
   const headings = findAll(root, 'h1')
+    .filter((heading) => !leadsHome(heading, base))
     .map(textOf)
     .filter((text) => text.length > 2);
   const whole = collapseSpace(findAll(root, 'title').map(textOf)[0]);
@@ -68,6 +69,17 @@ function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
       heading.length < first.length && (heading === start || (heading.length >= 8 && first.includes(heading))),
   );
   return collapseSpace(within ?? withoutSiteName(first, meta.get('og:site_name')) ?? only);
+}
+
+/** Whether a heading is the name of the site, which leads to its start page. */
+function leadsHome(heading: HtmlElement, base: string): boolean {
+  const href = findFirst(heading, 'a')?.attributes.href;
+  const target = href === undefined ? null : URL.parse(href, base);
+  return (
+    target !== null &&
+    /^\/(?:index\.\w+|start)?$/.test(target.pathname) &&
+    target.pathname !== URL.parse(base)?.pathname
+  );
 }
 
 const separator = /\s+[|–—\-:·»«•]\s+/;

@@ -312,19 +312,16 @@ function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefin
         )) &&
       nearest(at, posts) === element,
   );
-  // A box such as "asked Sep 9" holds the time itself.
-  const boxes = new Set<HtmlElement>();
-  const all = new Set(time);
-  for (const one of time)
-    for (let at = one.parent; at !== undefined && at !== element; at = at.parent) if (all.has(at)) boxes.add(at);
-  const written = time.filter((one) => !boxes.has(one) && !isOfEdit(one));
+  const written = time.filter((one) => !isOfEdit(one));
   for (const at of written.toSorted((a, b) => Number(isStated(b)) - Number(isStated(a)))) {
-    const text = textOf(at) || at.attributes.datetime || at.attributes.content;
+    const text = (textOf(at) || at.attributes.datetime || at.attributes.content)?.replace(whatWasDone, '');
     if (text !== undefined && text.length >= 3 && text.length <= 60) return text;
   }
   return undefined;
 }
 
+/** Words before a time, as in "asked Sep 9". */
+const whatWasDone = /^(?:asked|answered|posted|commented|opened)(?: on| at)?:? /i;
 const dateLineCharactersMax = 120;
 const month = String.raw`\p{L}{3,12}\.?`;
 const day = String.raw`(?:${month} \d{1,2}(?:st|nd|rd|th)?|\d{1,2}\.? (?:de )?${month}),? (?:de )?(?:19|20)\d\d`;

@@ -48,12 +48,14 @@ const signsOfLinkMax = 8;
 const tagline = 'siteSub';
 const toolNames =
   /(?:^|\s)(?:srclink|test-arrow|view-source|viewcode-link|method-click-advice|hideme|hide-when-js-enabled)(?:\s|$)/;
+/** `In [1]:` beside a cell of a notebook. */
+const promptNames = /(?:^|\s)(?:jp-(?:Input|Output)Prompt|input_prompt|output_prompt)(?:\s|$)/;
 const sourceText = /^\[?(?:view )?(?:source|src)\]?$/i;
 const sourcePath = /(?:^|\/)(?:src|_modules|src-html|blob)\//;
 
 function isTool(element: HtmlElement): boolean {
   const { name, attributes } = element;
-  if (attributes.id === tagline) return true;
+  if (attributes.id === tagline || promptNames.test(attributes.class ?? '')) return true;
   if (name !== 'a' && name !== 'span' && name !== 'summary') return false;
   if (toolNames.test(attributes.class ?? '')) return textLength(element) <= toolCharactersMax;
   if (name !== 'a') return false;
