@@ -29,7 +29,7 @@ const { values } = parseArgs({
 const seconds = Number(values.seconds);
 const settleMs = 3_000;
 const attacks: AttackName[] = [
-  ...(['expressions', 'run trees', 'xlsx', 'key-value lists', 'large bodies', 'hanging links'] as const),
+  ...(['expressions', 'run trees', 'long runs', 'xlsx', 'key-value lists', 'large bodies', 'hanging links'] as const),
   'input schemas',
   ...(['bare threads', 'bare transfers'] as const),
 ];

@@ -77,6 +77,18 @@ const attacks = {
     });
   },
 
+  /** Runs that write a thousand values each, without a pause: ten are started every five seconds, and each takes seconds. */
+  async 'long runs'() {
+    const { id: user } = await create('/users', { email: 'hostile@example.test', name: 'Hostile' });
+    const node = { id: 'one', kind: 'kv_set', user, key: '{{$item}}', value: 'seen' };
+    const id = await automation(graph({ id: 'each', kind: 'for_each', items: '$.items', concurrency: 10, node }));
+    const items = Array.from({ length: 1_000 }, (_, n) => `item-${n}`);
+    sendContinuously(10, async () => {
+      await create(`/automations/${id}/invoke`, { payload: { items } });
+      await new Promise((resolve) => setTimeout(resolve, 5_000));
+    });
+  },
+
   /** Twelve concurrent extractions of a workbook of 3 KB with one full row and one full column. */
   async xlsx() {
     const cell = '<c><v>1</v></c>';

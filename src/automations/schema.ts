@@ -4,6 +4,7 @@ import { jsonBytes } from '../http/route/validation.ts';
 import { streamPositionSchema } from '../http/streams/schema.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { pattern } from '../lib/patterns.ts';
 import { Type } from '../lib/type.ts';
 import { runRetentionSchema } from '../tenancy/run-retention.ts';
 
@@ -25,12 +26,14 @@ const schemaAnswer = Type.Unsafe<unknown>({
   description: 'The JSON Schema that the payload of an invocation must match, or null.',
 });
 
+const memberPath = pattern('^[^.]+(\\.[^.]+)*$', 'must be the path of a member, such as customer.id');
+
 const concurrency = strict(
   {
     key: Type.String({
       minLength: 1,
       maxLength: 200,
-      pattern: '^[^.]+(\\.[^.]+)*$',
+      ...memberPath,
       description: 'The path of a member of the payload, such as `customer.id`.',
     }),
     limit: Type.Integer({
@@ -46,14 +49,14 @@ const rate = strict(
   {
     limit: Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many runs may start in this time.' }),
     per: Type.String({
-      pattern: '^[1-9][0-9]{0,4}[smhd]$',
+      ...pattern('^[1-9][0-9]{0,4}[smhd]$', 'must be a number and a unit, such as 30s, 1m, 12h or 1d'),
       description: 'The time: seconds, minutes, hours or a day, such as `30s`, `1m`, `12h` or `1d`, which is the most.',
     }),
     key: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 200,
-        pattern: '^[^.]+(\\.[^.]+)*$',
+        ...memberPath,
         description:
           'The path of a member of the payload: each of its values has a limit of its own. The same as that of `concurrency`, if both have one.',
       }),

@@ -35,7 +35,7 @@ export const configWriteSchema = strict({
     description: `The text, of at most ${limits.configTextBytesMax} bytes in UTF-8.`,
   }),
   content_type: Type.Optional(
-    Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'Its media type. Default `text/plain`.' }),
+    Type.String({ maxLength: 255, ...mediaTypePattern, description: 'Its media type. Default `text/plain`.' }),
   ),
   if_version: Type.Optional(
     Type.Integer({

@@ -410,11 +410,17 @@ function filenameOf(disposition: string | undefined, url: string): string | unde
   }
 }
 
-/** The page's canonical URL, if it is on the same site. */
+/**
+ * The page's canonical URL, if it is on the same site, otherwise its own. A folder has the URL of its index file, too:
+ * without the name of that file, both are one page if their text is the same.
+ */
 function canonicalOf(canonical: string | undefined, finalUrl: string): string {
   const normal = canonical === undefined ? undefined : normalizeUrl(canonical);
-  return normal !== undefined && new URL(normal).hostname === new URL(finalUrl).hostname ? normal : finalUrl;
+  const url = normal !== undefined && new URL(normal).hostname === new URL(finalUrl).hostname ? normal : finalUrl;
+  return url.replace(indexFile, '/');
 }
+
+const indexFile = /\/(?:index|default)\.(?:html?|php|aspx?|jsp)$/i;
 
 /** Whether the failure may be temporary. A host name that does not exist is not. */
 function isTemporary({ code, cause }: FetchError): boolean {

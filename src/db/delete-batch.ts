@@ -15,17 +15,34 @@ type Batch = Rows & { appId: string; limit: number };
  * condition is looked at again. Repeat it while `found` is not 0: a row that was changed since the statement began is
  * found, but only the next statement deletes it.
  */
-export async function deleteBatch(
+export function deleteBatch(
   db: Db,
   { appId, table, where, limit }: Batch,
 ): Promise<{ found: number; deleted: number }> {
-  const [row] = await db<[{ found: number; deleted: number }]>`
-    with next as materialized (
-      select t.ctid as place from ${db(table)} t where t.app_id = ${appId} and ${where} limit ${limit} for update of t),
-    gone as (
-      delete from ${db(table)} where app_id = ${appId} and ctid = any(array(select place from next)) returning 1)
-    select (select count(*) from next) as found, (select count(*) from gone) as deleted`;
-  return row;
+  return changeBatch(db, limit, async (next) => {
+    const [row] = await db<[{ found: number; deleted: number }]>`
+      with next as materialized (
+        select t.ctid as place from ${db(table)} t where t.app_id = ${appId} and ${where} ${next}),
+      gone as (
+        delete from ${db(table)} where app_id = ${appId} and ctid = any(array(select place from next)) returning 1)
+      select (select count(*) from next) as found, (select count(*) from gone) as deleted`;
+    return row;
+  });
+}
+
+/**
+ * Changes or deletes up to `limit` rows that no other transaction has locked, and if there are none, one that it waits
+ * for. A statement that held the locks of some rows while it waits for others would end in a deadlock with one that
+ * locks them in another order.
+ * @param change runs the statement. `next` limits and locks the rows of its table `t`. `found`: how many those were.
+ */
+export async function changeBatch<Result extends { found: number }>(
+  db: Db,
+  limit: number,
+  change: (next: Statement) => Promise<Result>,
+): Promise<Result> {
+  const changed = await change(db`limit ${limit} for update of t skip locked`);
+  return changed.found > 0 ? changed : change(db`limit 1 for update of t`);
 }
 
 const sweptRows = 1_000;

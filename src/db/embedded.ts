@@ -156,7 +156,11 @@ function createDataDir(path: string): string {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     return realpathSync(path);
   } catch (error) {
-    throw new EmbeddedPostgresError(`The data directory ${path} could not be created: ${String(error)}`, error);
+    throw new EmbeddedPostgresError(
+      `The data directory ${path} could not be created: ${String(error)}. ` +
+        'Set QUARRY_DATA_DIR to a directory that this user may create and write.',
+      error,
+    );
   }
 }
 

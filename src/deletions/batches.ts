@@ -1,5 +1,5 @@
 import type { Db, Statement } from '../db/database.ts';
-import { deleteBatch } from '../db/delete-batch.ts';
+import { changeBatch, deleteBatch } from '../db/delete-batch.ts';
 import { agentsOf, contentsOf, losesOrg, type Owner } from './contents.ts';
 
 /** Rows that one statement deletes. Automations and agents take more rows along than others. */
@@ -38,30 +38,32 @@ export async function deleteContents(db: Db, owner: Owner, signal?: AbortSignal)
   const { appId } = owner;
   for (const [table, where] of Object.entries(contentsOf(db, owner, await agentsOf(db, owner)))) {
     const limit = table === 'automations' || table === 'agents' ? batchOwners : batchRows;
-    const deleteNext = async () =>
-      table === 'automation_runs'
-        ? (await deleteRuns(db, appId, where)) > 0
-        : (await deleteBatch(db, { appId, table, where, limit })).found === limit;
-    while (await deleteNext()) signal?.throwIfAborted();
+    const deleteNext = () =>
+      table === 'automation_runs' ? deleteRuns(db, appId, where) : deleteBatch(db, { appId, table, where, limit });
+    while ((await deleteNext()).found > 0) signal?.throwIfAborted();
   }
   for (const [table, where] of Object.entries(losesOrg(db, owner)))
-    while ((await removeOrg(db, appId, table, where)) > 0) signal?.throwIfAborted();
+    while ((await removeOrg(db, appId, table, where)).found > 0) signal?.throwIfAborted();
 }
 
-async function removeOrg(db: Db, appId: string, table: string, where: Statement): Promise<number> {
-  const { count } = await db`
-    update ${db(table)} set org_id = null where app_id = ${appId} and id = any(array(
-      select t.id from ${db(table)} t where t.app_id = ${appId} and ${where} limit ${batchRows} for update of t))`;
-  return count;
+function removeOrg(db: Db, appId: string, table: string, where: Statement): Promise<{ found: number }> {
+  return changeBatch(db, batchRows, async (next) => {
+    const { count } = await db`
+      update ${db(table)} set org_id = null where app_id = ${appId} and id = any(array(
+        select t.id from ${db(table)} t where t.app_id = ${appId} and ${where} ${next}))`;
+    return { found: count };
+  });
 }
 
-async function deleteRuns(db: Db, appId: string, where: Statement): Promise<number> {
-  const { count } = await db`
-    delete from automation_runs where app_id = ${appId} and id = any(array(
-      select id from (
-        select id, sum(sequence) over (order by id rows unbounded preceding) - sequence as before
-        from (select t.id, t.sequence from automation_runs t
-          where t.app_id = ${appId} and ${where} limit ${batchRuns} for update of t) first) counted
-      where before < ${batchEntries}))`;
-  return count;
+function deleteRuns(db: Db, appId: string, where: Statement): Promise<{ found: number }> {
+  return changeBatch(db, batchRuns, async (next) => {
+    const { count } = await db`
+      delete from automation_runs where app_id = ${appId} and id = any(array(
+        select id from (
+          select id, sum(sequence) over (order by id rows unbounded preceding) - sequence as before
+          from (select t.id, t.sequence from automation_runs t
+            where t.app_id = ${appId} and ${where} ${next}) first) counted
+        where before < ${batchEntries}))`;
+    return { found: count };
+  });
 }

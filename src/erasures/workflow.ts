@@ -145,7 +145,7 @@ async function deleteRuns({ db, ledger, clock }: EraseRowsDeps, erasure: store.E
       update automation_runs c set user_id = ${erasure.subjectId} where c.app_id = ${appId} and c.id = any(array(
         select t.id from automation_runs t where t.app_id = ${appId} and t.parent_run_id = any(${ids}::uuid[])
           and not (t.id = any(${ids}::uuid[])) and t.user_id is distinct from ${erasure.subjectId}
-        limit ${runsBatch} for update of t))`;
+        order by t.id limit ${runsBatch} for update of t))`;
     return count;
   };
   if ((await db.begin(passOn)) === runsBatch) return true;
@@ -177,7 +177,8 @@ async function deleteUploads(tx: Transaction, erasure: store.ErasureRow): Promis
   const gone = await tx`
     with gone as (
       delete from uploads u where u.app_id = ${appId} and u.id = any(array(
-        select t.id from uploads t where t.app_id = ${appId} and t.user_id = ${subjectId} limit ${runsBatch} for update of t))
+        select t.id from uploads t where t.app_id = ${appId} and t.user_id = ${subjectId}
+        order by t.id limit ${runsBatch} for update of t))
       returning u.blob_key, u.state, u.finished_at),
     doomed as (
       insert into doomed_blobs as d (app_id, blob_key, partial, erasure_id)

@@ -4,6 +4,7 @@ import { ref, strict } from '../http/route/route.ts';
 import { integerRange } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { pattern } from '../lib/patterns.ts';
 import { Type } from '../lib/type.ts';
 import { modelName } from '../llm/operator-models.ts';
 
@@ -141,8 +142,8 @@ export const extractionSchema = Type.Object(
 );
 
 function pathPatterns(description: string) {
-  const pattern = Type.String({ minLength: 1, maxLength: 1_000, pattern: '^[/*]' });
-  return Type.Array(pattern, {
+  const path = Type.String({ minLength: 1, maxLength: 1_000, ...pattern('^[/*]', 'must begin with / or *') });
+  return Type.Array(path, {
     maxItems: 100,
     description: `${description} Patterns are prefixes, in which * matches anything and a final $ matches the end.`,
   });

@@ -1,14 +1,16 @@
 import { create as contentDisposition } from 'content-disposition';
+import { pattern } from '../lib/patterns.ts';
 
 /** `type/subtype` with parameters, as in RFC 9110 section 8.3.1. No match can end a header. */
-export const mediaTypePattern =
+const mediaType =
   "^[\\w!#$%&'*+.^`|~-]+/[\\w!#$%&'*+.^`|~-]+(?:[ \\t]*;[ \\t]*[\\w!#$%&'*+.^`|~-]+=(?:[\\w!#$%&'*+.^`|~-]+|\"(?:[\\t !#-\\[\\]-~]|\\\\[\\t -~])*\"))*$";
+export const mediaTypePattern = pattern(mediaType, 'must be a media type, such as text/plain');
 
 export function isMediaType(text: string): boolean {
-  return text.length <= 255 && mediaType.test(text);
+  return text.length <= 255 && mediaTypeExpression.test(text);
 }
 
-const mediaType = new RegExp(mediaTypePattern);
+const mediaTypeExpression = new RegExp(mediaTypePattern.pattern);
 
 /** The `type/subtype` of a media type, in lower case, without parameters. */
 export function essenceOf(contentType: string): string {

@@ -3,6 +3,7 @@ import { freeMap, ref, strict } from '../http/route/route.ts';
 import { jsonBytes } from '../http/route/validation.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { pattern } from '../lib/patterns.ts';
 import { Type } from '../lib/type.ts';
 import { mediaTypePattern } from './media-types.ts';
 import { type PictureRequest, pictureFormats, picturePageMax, pictureWidths } from './picture-request.ts';
@@ -87,7 +88,7 @@ const filename = Type.String({
   maxLength: limits.nameCharactersMax,
   description: 'The filename with its extension.',
 });
-const contentType = Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'MIME type.' });
+const contentType = Type.String({ maxLength: 255, ...mediaTypePattern, description: 'MIME type.' });
 
 const owners = {
   agent: Type.Optional(Type.String({ description: 'Associated agent, whose org owns the file.' })),
@@ -128,7 +129,12 @@ export const uploadLinkCreateSchema = strict({
   filename,
   content_type: contentType,
   size: Type.Optional(Type.Integer({ minimum: 0, description: 'Maximum number of bytes.' })),
-  checksum: Type.Optional(Type.String({ pattern: '^[0-9A-Fa-f]{64}$', description: 'Expected SHA-256 in hex.' })),
+  checksum: Type.Optional(
+    Type.String({
+      ...pattern('^[0-9A-Fa-f]{64}$', 'must be a SHA-256: 64 hexadecimal digits'),
+      description: 'Expected SHA-256 in hex.',
+    }),
+  ),
   expires_in: Type.Optional(
     Type.Integer({ minimum: 1, maximum: limits.uploadLinkSecondsMax, description: 'Seconds. Default 3600.' }),
   ),
@@ -215,7 +221,7 @@ export const pictureSchema = strict(
   {
     data: Type.String({ description: 'The image in base64.' }),
     filename,
-    mime_type: Type.String({ maxLength: 255, pattern: mediaTypePattern, description: 'image/…' }),
+    mime_type: Type.String({ maxLength: 255, ...mediaTypePattern, description: 'image/…' }),
   },
   { $id: 'Picture', description: 'An image to store.' },
 );

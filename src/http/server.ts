@@ -88,6 +88,8 @@ export async function createHttpServer(options: HttpOptions): Promise<{ fastify:
   const fastify: FastifyInstance = Fastify(settingsOf(options));
   if (front !== undefined) putFront(fastify.server, front);
   connections?.guard(fastify.server);
+  // Node would refuse an unknown expectation before any hook runs. It may be ignored (RFC 9110, 10.1.1).
+  fastify.server.on('checkExpectation', (request, response) => fastify.server.emit('request', request, response));
   const api = new Api(fastify, { bodyBytesMax, audit, idempotency });
   decorate(fastify, options);
   readJsonBodies(fastify);

@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts';
 import * as store from './store.ts';
+import type { JobTurn } from './turns.ts';
 
 /**
  * A job that this process holds: its row is locked in the name of the worker pool. The loop ends it, in a slot or
@@ -9,6 +10,7 @@ export class HeldJob {
   readonly job: store.ClaimedJob;
   /** Resolves when the job has left the slot that it started in. */
   readonly left: Promise<void>;
+  readonly turn: JobTurn;
   readonly #db: Db;
   readonly #poolId: string;
   readonly #deleteJob: (job: store.JobPlace) => Promise<void>;
@@ -16,11 +18,18 @@ export class HeldJob {
   #state: 'in a slot' | 'detached' | 'released' = 'in a slot';
 
   /** @param deleteJob deletes a job of this pool, together with others that end meanwhile */
-  constructor(db: Db, poolId: string, job: store.ClaimedJob, deleteJob: (job: store.JobPlace) => Promise<void>) {
+  constructor(
+    db: Db,
+    poolId: string,
+    job: store.ClaimedJob,
+    turn: JobTurn,
+    deleteJob: (job: store.JobPlace) => Promise<void>,
+  ) {
     const left = Promise.withResolvers<void>();
     this.#db = db;
     this.#poolId = poolId;
     this.job = job;
+    this.turn = turn;
     this.#deleteJob = deleteJob;
     this.left = left.promise;
     this.#leave = left.resolve;

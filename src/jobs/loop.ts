@@ -41,7 +41,7 @@ export class JobLoop {
   readonly #options: LoopOptions;
   readonly #lanes: Lanes<store.JobPlace>;
   readonly #held = new Map<HeldJob, Promise<void>>();
-  readonly #ends: Batcher<store.JobPlace, void>;
+  readonly #ends: Batcher<store.JobPlace, boolean>;
   readonly #timer: NodeJS.Timeout;
   readonly #leave: () => void;
   readonly #retry = () => {
@@ -66,7 +66,7 @@ export class JobLoop {
     this.#options = options;
     const { concurrency, slots, db, id } = options;
     this.#ends = new Batcher({
-      run: (jobs) => store.deleteJobs(db, id, jobs).then(() => jobs.map(() => undefined)),
+      run: (jobs) => store.deleteJobs(db, id, jobs),
       ...{ itemsMax: endsMax, bytesMax: Number.POSITIVE_INFINITY, batchesMax: endBatchesMax },
     });
     this.#lanes = new Lanes({ slots: 2 * concurrency, shares: slots.running });
@@ -148,7 +148,7 @@ export class JobLoop {
   async #claim(due: store.JobPlace[]): Promise<{ chosen: number; claimed: number }> {
     const { id, db, concurrency, slots, workers } = this.#options;
     // Jobs of no app are the operator's own.
-    const mayTake = (lane: string, held: number) => lane === id || slots.mayTake(lane, held);
+    const mayTake = (lane: string, held: number) => lane === id || slots.turns.mayTake(lane, held);
     for (const job of due) this.#lanes.add(laneOf(id, job.appId), job);
     const chosen: store.JobPlace[] = [];
     const choose = (held: Map<string, number>): store.JobPlace[] => {
@@ -180,17 +180,25 @@ export class JobLoop {
   }
 
   async #run(job: store.ClaimedJob): Promise<void> {
-    const held = new HeldJob(this.#options.db, this.#options.id, job, (ended) => this.#ends.add('', ended));
-    const lane = laneOf(this.#options.id, job.appId);
+    const { db, id, slots } = this.#options;
+    const lane = laneOf(id, job.appId);
+    const turn = slots.turns.begin(lane);
+    const held = new HeldJob(db, id, job, turn, (ended) => this.#delete(ended));
     const startedMs = performance.now();
-    const leave = this.#options.slots.begin(lane);
     const ended = this.#end(held);
     this.#held.set(held, ended);
     await Promise.race([ended, held.left]);
-    leave();
     this.#lanes.release(lane, performance.now() - startedMs);
+    turn.rest();
     this.#retry();
-    this.#options.slots.announceFree(this.#retry);
+    slots.announceFree(this.#retry);
+    await ended;
+    turn.rest();
+  }
+
+  async #delete(job: store.JobPlace): Promise<void> {
+    const { db, id } = this.#options;
+    if (!(await this.#ends.add('', job))) await store.deleteJob(db, id, job);
   }
 
   /** Runs a job and stores its outcome. */

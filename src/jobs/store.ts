@@ -131,12 +131,27 @@ export async function markWaiting(db: Db, poolId: string, { appId, id }: JobPlac
   return count > 0;
 }
 
-export async function deleteJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<void> {
-  await db`
-    delete from jobs
-    where (app_id, id) in (select * from unnest(${jobs.map(({ appId }) => appId)}::uuid[],
-        ${jobs.map(({ id }) => id)}::bigint[]))
-      and locked_by = ${poolId}`;
+/**
+ * Deletes jobs of a worker pool, except those whose rows another transaction has locked: the statement would keep the
+ * locks of the others while it waits. Returns which of the jobs are gone.
+ */
+export async function deleteJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<boolean[]> {
+  const rows = await db<{ id: number }[]>`
+    delete from jobs using (
+      select app_id, id from jobs
+      where (app_id, id) in (select * from unnest(${jobs.map(({ appId }) => appId)}::uuid[],
+          ${jobs.map(({ id }) => id)}::bigint[]))
+        and locked_by = ${poolId}
+      for update skip locked) open
+    where jobs.app_id = open.app_id and jobs.id = open.id
+    returning jobs.id`;
+  const gone = new Set(rows.map(({ id }) => id));
+  return jobs.map(({ id }) => gone.has(id));
+}
+
+/** Deletes a job of a worker pool, however long another transaction has its row locked. */
+export async function deleteJob(db: Db, poolId: string, { appId, id }: JobPlace): Promise<void> {
+  await db`delete from jobs where app_id = ${appId} and id = ${id} and locked_by = ${poolId}`;
 }
 
 /**
@@ -197,8 +212,12 @@ export async function releaseJobs(
   const { count } = await db`
     update jobs set locked_by = null, locked_at = null, waits = false, attempts = greatest(attempts - 1, 0),
       run_at = greatest(run_at, now() + ${delayMs} * interval '1 millisecond')
-    where locked_by = ${poolId} and (id = any (${only ?? null}::bigint[])) is not false
-      and id <> all (${except}::bigint[])`;
+    from (
+      select app_id, id from jobs
+      where locked_by = ${poolId} and (id = any (${only ?? null}::bigint[])) is not false
+        and id <> all (${except}::bigint[])
+      order by app_id, id for update) held
+    where jobs.app_id = held.app_id and jobs.id = held.id`;
   if (count > 0 && delayMs === 0) await announceJobs(db);
 }
 
@@ -224,7 +243,7 @@ export async function releaseDeadPools(db: Db, poolIds: string[]): Promise<strin
   const rows = await db<{ task: string; crashed: boolean }[]>`
     with held as (
       select app_id, id, waits or crashes >= ${crashesMax - 1} as innocent from jobs
-      where locked_by = any (${poolIds}) for update)
+      where locked_by = any (${poolIds}) order by app_id, id for update)
     update jobs set locked_by = null, locked_at = null, waits = false,
       attempts = case when innocent then greatest(attempts - 1, 0) else least(attempts, max_attempts - 1) end,
       crashes = case when innocent then crashes else crashes + 1 end,

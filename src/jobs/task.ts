@@ -19,6 +19,11 @@ export type JobContext = {
   waitOutside: WaitOutside;
   /** Whether this task has reached its limit of waiting jobs. A job that has waited long should then make room. */
   isCrowded(): boolean;
+  /**
+   * For a job that works for seconds: call it between two steps, while nothing is locked. Returns a promise to wait for
+   * if it is the turn of other jobs of the app.
+   */
+  giveWay(): Promise<void> | undefined;
   /** Aborted when the job has waited long for one response, and others of its app and task have no room. */
   crowdedOut?: AbortSignal;
 };

@@ -83,9 +83,12 @@ export function serveTrial(open: (job: TrialJob) => Promise<{ run: Task; log: Lo
     const { run, log } = await open(job);
     report({ state: 'started' });
     const { jobId, attempt, isLastAttempt } = job;
-    const context = { jobId, attempt, isLastAttempt, log, signal: new AbortController().signal };
+    const context = {
+      ...{ jobId, attempt, isLastAttempt, log, signal: new AbortController().signal },
+      ...{ waitOutside: <T>(wait: () => Promise<T>) => wait(), isCrowded: () => false, giveWay: () => undefined },
+    };
     try {
-      await contain(() => run(job.payload, { ...context, waitOutside: (wait) => wait(), isCrowded: () => false }));
+      await contain(() => run(job.payload, context));
       report({ state: 'done' });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

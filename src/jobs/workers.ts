@@ -125,9 +125,11 @@ async function runJob(running: Running, held: HeldJob): Promise<void> {
     const waited = wait();
     // The job's failure reaches the caller below, after the job has released its slot.
     waited.catch(() => {});
-    if (held.isDetached) giveBack();
-    // A job that cannot release its slot keeps it while it waits.
-    else if (!(await held.detach().catch(() => false))) return waited;
+    if (held.isDetached) {
+      held.turn.rest();
+      giveBack();
+      // A job that cannot release its slot keeps it while it waits.
+    } else if (!(await held.detach().catch(() => false))) return waited;
     waiting.note(task, lane, crowdedOut, 'wait');
     try {
       const result = await waited;
@@ -176,7 +178,8 @@ async function runTask(
     if (!task) throw new Error(`There is no task "${job.task}".`);
     const isCrowded = () => !waiting.hasRoom(job.task, laneOf(running.poolId, job.appId));
     const run = isSuspect(job) && trial !== undefined ? runInTrial(trial, job.task) : task;
-    const context = { ...describe(job), signal, log, waitOutside, isCrowded, crowdedOut };
+    const giveWay = () => held.turn.giveWay(signal);
+    const context = { ...describe(job), signal, log, waitOutside, isCrowded, giveWay, crowdedOut };
     const runIt = () => runForApp(appOf(job), () => run(job.payload, context));
     await contain(() => (repeat === undefined ? runIt() : runForEveryApp(runIt)));
     if (repeat !== undefined) hasNext = await held.repeat(repeat.everySeconds);

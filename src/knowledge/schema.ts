@@ -184,7 +184,7 @@ export const sourceUpdateSchema = strict({
 export const contentSchema = strict({
   data: Type.String({ description: 'The document: text, or its bytes in base64.' }),
   data_encoding: Type.Optional(Type.Enum(['raw', 'base64'], { description: 'Default raw.' })),
-  content_type: Type.Optional(Type.String({ maxLength: 255, pattern: mediaTypePattern })),
+  content_type: Type.Optional(Type.String({ maxLength: 255, ...mediaTypePattern })),
   filename: Type.Optional(Type.String({ maxLength: 500 })),
 });
 

@@ -27,7 +27,8 @@ export function readPrecondition(headers: {
 /** `*`, or the list of entity tags as sent. A weak tag never equals a strong one. */
 function parseTags(header: string, text: string): '*' | string[] {
   if (text.trim() === '*') return '*';
-  if (!/^\s*(?:(?:W\/)?"[^"]*"\s*(?:,\s*|$))+$/.test(text))
+  // Empty elements of a list are ignored (RFC 9110, 5.6.1).
+  if (!/^\s*(?:,\s*)*(?:W\/)?"[^"]*"\s*(?:,\s*(?:(?:W\/)?"[^"]*"\s*)?)*$/.test(text))
     throw new AppError('invalid_parameters', `${header} must be * or entity tags in double quotes.`, {
       fields: [{ field: header.toLowerCase(), message: 'must be * or entity tags in double quotes' }],
     });

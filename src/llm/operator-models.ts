@@ -3,6 +3,7 @@ import type { Static, TSchema } from 'typebox';
 import { ConfigError } from '../config/values.ts';
 import { lazyPackage } from '../lib/lazy-package.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { pattern } from '../lib/patterns.ts';
 import { Type } from '../lib/type.ts';
 
 /* The operator's models: the one of QUARRY_LLM_URL, and those of the file that QUARRY_MODELS_FILE names. */
@@ -28,7 +29,10 @@ export const defaultUrls: Record<Provider, string | undefined> = {
 export const modelName = Type.String({
   minLength: 1,
   maxLength: 100,
-  pattern: '^[A-Za-z0-9][A-Za-z0-9._:/-]*$',
+  ...pattern(
+    '^[A-Za-z0-9][A-Za-z0-9._:/-]*$',
+    'must begin with a letter or digit, and have only letters, digits and . _ : / -',
+  ),
 });
 
 /** The highest price: a thousand currency units for a million tokens. */
@@ -38,6 +42,10 @@ export const prices = Type.Object(
   { input: price('What a million tokens of messages cost.'), output: price('What a million written tokens cost.') },
   { additionalProperties: false },
 );
+const inputType = Type.String({
+  ...{ minLength: 1, maxLength: 50 },
+  ...pattern('^[A-Za-z0-9._-]+$', 'must have only letters, digits and . _ -'),
+});
 export const modelLimits = {
   context_tokens: Type.Integer({ minimum: 256, maximum: 100_000_000 }),
   output_tokens: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
@@ -46,8 +54,8 @@ export const modelLimits = {
   batch_texts: Type.Integer({ minimum: 1, maximum: 2_048 }),
   query_prefix: Type.String({ minLength: 1, maxLength: 500 }),
   passage_prefix: Type.String({ minLength: 1, maxLength: 500 }),
-  query_input_type: Type.String({ minLength: 1, maxLength: 50, pattern: '^[A-Za-z0-9._-]+$' }),
-  passage_input_type: Type.String({ minLength: 1, maxLength: 50, pattern: '^[A-Za-z0-9._-]+$' }),
+  query_input_type: inputType,
+  passage_input_type: inputType,
   fusion_weight: Type.Number({ minimum: 0.01, maximum: 10 }),
 };
 
@@ -92,7 +100,9 @@ const operatorModel = Type.Object(
     kind: optional(Type.Enum([...modelKinds])),
     provider: Type.Enum([...providers]),
     model: Type.String({ minLength: 1, maxLength: 200 }),
-    url: optional(Type.String({ minLength: 1, maxLength: 2_000, pattern: '^https?://' })),
+    url: optional(
+      Type.String({ minLength: 1, maxLength: 2_000, ...pattern('^https?://', 'must be an http or https URL') }),
+    ),
     key: optional(Type.String({ minLength: 1, maxLength: 4_096 })),
     context_tokens: optional(modelLimits.context_tokens),
     output_tokens: optional(modelLimits.output_tokens),

@@ -23,7 +23,7 @@ const params = Type.Object({ file: Type.String() });
 /** The fields of an upload form. */
 const formFileSchema = strict({
   filename: Type.String({ minLength: 1, maxLength: limits.nameCharactersMax }),
-  content_type: Type.String({ maxLength: 255, pattern: mediaTypePattern }),
+  content_type: Type.String({ maxLength: 255, ...mediaTypePattern }),
 });
 const formFieldsSchema = strict({ purpose: Type.Enum([...purposes]) });
 /** The whole form, for the reference. */

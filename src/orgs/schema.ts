@@ -1,6 +1,7 @@
 import { imageSourceSchema, pictureSchema } from '../files/schema.ts';
 import { ref, strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { pattern } from '../lib/patterns.ts';
 import { Type } from '../lib/type.ts';
 
 export const orgSchema = Type.Object(
@@ -19,7 +20,13 @@ export const orgSchema = Type.Object(
 );
 
 const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
-const slug = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$', description: 'Unique within the app.' });
+const slug = Type.String({
+  ...pattern(
+    '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',
+    'must have 1 to 100 letters, digits and . _ -, and begin with a letter or digit',
+  ),
+  description: 'Unique within the app.',
+});
 const logo = Type.Union([ref(pictureSchema), Type.Null()]);
 
 export const orgCreateSchema = strict({ name, slug: Type.Optional(slug), logo: Type.Optional(logo) });

@@ -381,3 +381,22 @@ test('a user is exported, then erased after the name was typed, and shown as don
   await page.getByRole('navigation', { name: 'Breadcrumbs' }).getByRole('link', { name: 'Erasures' }).click();
   await page.getByRole('link', { name: `User …${user.id.slice(-8)}` }).waitFor();
 });
+
+test('a document whose title is empty or blank is named by its id: it is opened, found and erased like others', async () => {
+  const knowledge = knowledgeOf(it.server, { key: app.secretKey });
+  const org = await it.server.provision.org(app);
+  const source = await knowledge.createSource({ org: org.id });
+  const empty = await knowledge.push(source, 'Ballast water is exchanged at sea.', { title: '' });
+  const blank = await knowledge.push(source, 'Ballast of stone is landed at the pier.', { title: ' ' });
+  const page = await it.openAsDeveloper(app, `/console/knowledge/${source}?tab=search`);
+  await page.getByLabel('Question or words').fill('ballast');
+  await page.getByRole('button', { name: 'Search', exact: true }).click();
+  for (const id of [empty, blank])
+    await page.getByRole('region', { name: 'Hits' }).getByRole('link', { name: id }).waitFor();
+  await page.getByRole('tab', { name: 'Documents' }).click();
+  await page.getByRole('link', { name: blank }).waitFor();
+  await page.getByRole('link', { name: empty }).click();
+  await page.getByRole('heading', { name: empty }).waitFor();
+  await page.getByRole('button', { name: 'Erase…' }).click();
+  await page.getByRole('dialog').getByLabel(`Type “${empty}” to confirm`).waitFor();
+});

@@ -26,7 +26,7 @@ test('a model for embeddings is created with its dimensions, prefixes and input 
   await dialog.getByLabel('Address').fill('https://models.example/v1');
   const create = dialog.getByRole('button', { name: 'Create the model' });
   await create.click();
-  await dialog.getByText('must match pattern').waitFor();
+  await dialog.getByText('must have only letters, digits and . _ -').waitFor();
   await dialog.getByLabel('Input type of a passage').fill('document');
   await create.click();
   await dialog.waitFor({ state: 'detached' });

@@ -11,7 +11,7 @@ import { findLayoutProblems, screensOf } from '../support/screens.ts';
  * both themes and takes pictures of them (test/output/screenshots); `npm test` visits a few.
  */
 const isWhole = process.env.QUARRY_SCREENS !== undefined;
-const widths = isWhole ? [375, 768, 1440, 1920] : [375, 1440];
+const widths = isWhole ? [375, 640, 768, 1440, 1920] : [375, 640, 1440];
 const themes = isWhole ? (['light', 'dark'] as const) : (['light'] as const);
 const few = new Set(['overview', 'runs', 'run', 'files', 'approvals', 'model-budgets', 'webhook', 'audit']);
 
@@ -79,3 +79,46 @@ test('nor does one whose requests fail', limits, async () => {
   }
   assert.deepEqual(problems, []);
 });
+
+test(
+  'nor does one of an app whose names are as long as they may be, and an end of a name has whole characters',
+  limits,
+  async () => {
+    const long = await loadApp(it.server, 'Long names');
+    const key = long.secretKey;
+    const workflow = { kind: 'WorkflowGraph', version: 1, start_node: 'c', nodes: [{ id: 'c', kind: 'complete' }] };
+    const names = ['Harbourmaster'.repeat(15), 'ميناء السفن '.repeat(16), '\u{1f6a2}'.repeat(90)];
+    for (const [at, name] of names.entries()) {
+      const made = await it.server.api<{ id: string }>('POST', '/api/v1/orgs', { key, body: { name } });
+      const org = made.body.id;
+      const automation = { name, lookup_key: `long-${at}`, type: 'invoked', workflow };
+      const user = { name, email: `${'u'.repeat(60)}${at}@${'harbour.'.repeat(20)}example`, org };
+      const filename = `${name}.md`;
+      for (const [path, body] of [
+        ['automations', automation],
+        [`automations/long-${at}/activate`, undefined],
+        [`automations/long-${at}/invoke`, {}],
+        ['users', user],
+        ['agents', { name, lookup_key: `${'k'.repeat(190)}${at}`, org }],
+        ['files', { filename, content_type: 'text/markdown', data: '', org }],
+      ] as const) {
+        const { status, text } = await it.server.api('POST', `/api/v1/${path}`, { key, body });
+        assert.ok(status < 300, text);
+      }
+    }
+    const page = await it.openAsDeveloper(long, `/console/${long.app.id}/overview`);
+    const problems: string[] = [];
+    for (const name of ['overview', 'automations', 'runs', 'users', 'agents', 'files'])
+      problems.push(...(await look(page, `long-${name}`, `/${long.app.id}/${name}`)));
+    assert.deepEqual(problems, []);
+    const turned = { filename: 'report\u202efdp.exe', content_type: 'text/plain', data: '' };
+    assert.equal((await it.server.api('POST', '/api/v1/files', { key, body: turned })).status, 201);
+    await page.reload();
+    await page.getByRole('link', { name: 'report<U+202E>fdp.exe' }).click();
+    await page.getByRole('heading', { name: 'report<U+202E>fdp.exe' }).waitFor();
+    await page.goBack();
+    await page.locator('.middle').first().waitFor();
+    for (const end of await page.locator('.middle > :last-child').allTextContents())
+      assert.ok(end.isWellFormed() && end.endsWith('.md'), end);
+  },
+);

@@ -12,6 +12,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -227,6 +228,17 @@ test('every mistake in the settings is reported together, before anything starts
   assert.match(text, /PORT must be a whole number/);
   assert.match(text, /QUARRY_DB_POOL must be a whole number/);
   assert.ok(!existsSync(dataDir));
+});
+
+test('a data directory that cannot be created is reported with what to set', async () => {
+  const file = join(root, 'no-directory');
+  writeFileSync(file, '');
+  for (const dataDir of [file, join(file, 'data')]) {
+    const env = environment({ QUARRY_DATA_DIR: dataDir });
+    const child = endWithThisProcess(spawn(node, [mainFile, 'serve'], { env }));
+    assert.match(await output(child), /^The data directory .* could not be created: .* Set QUARRY_DATA_DIR to /m);
+    assert.equal(child.exitCode, 1);
+  }
 });
 
 test('two processes share an external database, and no embedded one is started', async () => {

@@ -75,6 +75,30 @@ const unlocked: Readonly<Record<string, readonly [part: string, reason: string]>
   'src/knowledge/ingestion/store.ts': ['set queued = false', 'the source is locked'],
   'src/knowledge/versions/store.ts': ['delete from knowledge_versions where', 'the index of the source is locked'],
 };
+/** Without what is in closed parentheses. */
+function withoutParts(text: string): string {
+  const shorter = text.replaceAll(/\([^()]*\)/g, '');
+  return shorter === text ? text : withoutParts(shorter);
+}
+
+/** Whether a select locks rows that it does not name one by one. */
+const locksInNoOrder = (statement: string) =>
+  [...statement.matchAll(/\bfor (?:no key )?(?:update|share|key share)\b(?! (?:of \w+ )?skip locked)/g)].some(
+    ({ index }) => {
+      const select =
+        withoutParts(statement.slice(0, index))
+          .split(/\bselect\b/)
+          .at(-1) ?? '';
+      if (/\border by\b|\blimit 1\b/.test(select)) return false;
+      const ofApp = /\bapp_id = \$\{[^}]*\}/g;
+      return /\blimit\b|= any\b/.test(select) || !/\b(?:id|\w+_id|digest) =/.test(select.replaceAll(ofApp, ''));
+    },
+  );
+/** Statements that do, each named by a part of its text: the table has one row; one row at a time. */
+const inNoOrder: Readonly<Record<string, string>> = {
+  'src/ledger/store.ts': 'from ledger_inheritance for update',
+};
+
 /** Takes the newest place of the oldest events, and changes their logs. */
 const ofLogs = 'update event_logs l set kept_after = old.position';
 /**
@@ -120,6 +144,23 @@ test('what a statement chooses to delete or change, it locks: it may have change
     const statements = sources.filter((source) => source.name === name).flatMap(listStatements);
     assert.ok(
       statements.some((one) => one.includes(part) && choosesRows(one) && !locksRows(one)),
+      name,
+    );
+  }
+});
+
+test('what locks several rows of a table locks them in order, or passes over locked ones', () => {
+  const isListed = (statement: string, { name }: Source) =>
+    inNoOrder[name] !== undefined && statement.includes(inNoOrder[name]);
+  assert.deepEqual(
+    findStatements((one, source) => locksInNoOrder(one) && !isListed(one, source)),
+    [],
+    'Write an order by the key, or `skip locked`; for large batches, changeBatch of db/delete-batch.ts does this.',
+  );
+  for (const [name, part] of Object.entries(inNoOrder)) {
+    const statements = sources.filter((source) => source.name === name).flatMap(listStatements);
+    assert.ok(
+      statements.some((one) => one.includes(part) && locksInNoOrder(one)),
       name,
     );
   }
@@ -187,5 +228,10 @@ test('the rules find what is wrong, and nothing else', () => {
   assert.ok(!choosesRows('delete from a where b = 1') && !choosesRows('select 1 from a limit 1'));
   assert.ok(isWithoutLimit('delete from a where expires_at <= $'.concat('{now}')) && !isWithoutLimit(chosen('')));
   assert.ok(!isWithoutLimit('delete from a where id = $'.concat('{id} and expires_at <= now()')));
+  assert.ok(locksInNoOrder('select id from a where b = 1 limit 9 for update') && !locksInNoOrder(chosen('for update')));
+  assert.ok(locksInNoOrder(`select 1 from a where app_id = ${appId} and id = any($) for share`));
+  assert.ok(!locksInNoOrder(chosen('for update skip locked')));
+  assert.ok(!locksInNoOrder(`select 1 from a where app_id = ${appId} and id = ${appId} for update`));
+  assert.ok(!locksInNoOrder('select id from a where old order by id for update'));
   assert.ok(isOfAllApps(chosen('')) && !isOfAllApps(`${chosen('')} and app_id = ${appId}`));
 });

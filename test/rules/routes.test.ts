@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { actionOf } from '../../src/audit/log.ts';
 import { bodyBudgets } from '../../src/http/body/budgets.ts';
+import { wordsOfPattern } from '../../src/lib/patterns.ts';
 import { unending } from '../support/authorization/expectations.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { readProjectFile } from '../support/source.ts';
@@ -243,4 +244,16 @@ test('input_schema is described as the JSON Schema that it is, not as a graph', 
   const { properties } = document.components.schemas.Automation;
   assert.match(properties.input_schema.description, /JSON Schema/);
   assert.doesNotMatch(properties.input_schema.description, /Graph/);
+});
+
+test('a text that does not match a pattern is refused in words: no error shows a regular expression', () => {
+  const wordless = (value: unknown): string[] => {
+    if (typeof value !== 'object' || value === null) return [];
+    const { pattern } = value as { pattern?: unknown };
+    const own = typeof pattern === 'string' && wordsOfPattern(pattern) === undefined ? [pattern] : [];
+    return [...own, ...Object.values(value).flatMap(wordless)];
+  };
+  const bodies = operations().map(({ operation }) => operation.requestBody);
+  assert.deepEqual(wordless([bodies, served.components.schemas]), []);
+  assert.deepEqual(wordless({ properties: { a: { pattern: '^a$' } } }), ['^a$']);
 });

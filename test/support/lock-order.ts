@@ -23,7 +23,7 @@ const behindIndex = [
 const changed = new RegExp(
   `\\b(?:update|delete from|insert into (?=knowledge_pull_removals)) ?(?:${behindIndex.join('|')})\\b`,
 );
-const locked = new RegExp(`\\bfrom (?:${behindIndex.join('|')})\\b[^;]*\\bfor update\\b(?! skip locked)`);
+const locked = new RegExp(`\\bfrom (?:${behindIndex.join('|')})\\b[^;]*\\bfor update\\b(?! (?:of \\w+ )?skip locked)`);
 
 /** What a statement locks; remembered, because the same texts come again and again. */
 const known = new Map<string, 'index' | 'behind' | undefined>();

@@ -27,7 +27,9 @@ const layoutProblems = `(() => {
     const style = getComputedStyle(element);
     const isCut = element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 0;
     const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== '');
-    if (isCut && text && /hidden|clip/.test(style.overflowX) && style.textOverflow !== 'ellipsis')
+    // Boxes side by side are cut without an ellipsis.
+    const isRow = /flex|grid/.test(style.display) && element.textContent.trim() !== '';
+    if (isCut && (text || isRow) && /hidden|clip/.test(style.overflowX) && (isRow || style.textOverflow !== 'ellipsis'))
       problems.push('cut without a sign: ' + name(element));
   }
   const controls = [...document.querySelectorAll('main :is(button, a.button, input, select, textarea)')].filter(
@@ -40,6 +42,20 @@ const layoutProblems = `(() => {
       const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
       if (across > 1 && down > 1) problems.push('overlap: ' + name(one) + ' and ' + name(other));
     }
+  for (const parent of document.querySelectorAll('main *')) {
+    const { display } = getComputedStyle(parent);
+    if (!/flex|grid/.test(display) || !shown(parent)) continue;
+    const parts = [...parent.children].filter((part) => shown(part) && part.textContent.trim() !== '' && getComputedStyle(part).position === 'static');
+    for (const [at, part] of parts.entries()) {
+      const [a, b] = [part, parts[at + 1] ?? parent].map((element) => element.getBoundingClientRect());
+      if (parts[at + 1] === undefined || a.width === 0 || b.width === 0) continue;
+      if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1)
+        problems.push('overlap: ' + name(part) + ' and ' + name(parts[at + 1]));
+      // A part that is narrower than its words draws them over the next one.
+      else if (part.scrollWidth > part.clientWidth + 1 && part.clientWidth > 0 && getComputedStyle(part).overflowX === 'visible')
+        problems.push('its words are wider: ' + name(part));
+    }
+  }
   const rows = new Set([...document.querySelectorAll('table.list tbody tr:not(.gap)')].map((row) => Math.round(row.getBoundingClientRect().height)));
   if (width > 620 && [...rows].some((height) => height > 38)) problems.push('rows are ' + [...rows].join(', ') + ' pixels high');
   return problems;

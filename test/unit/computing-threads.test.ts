@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { after, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
 import { setEnvironmentData } from 'node:worker_threads';
 import { PostingsBuilder } from '../../src/content/postings.ts';
 import { packColumns } from '../../src/knowledge/computing/columns.ts';
@@ -73,6 +74,16 @@ test('the event loop goes before threads of searches', { skip: process.platform 
   const lower = Math.min(19, own + 5);
   assert.ok(readdirSync('/proc/self/task').some((thread) => nicenessOf(thread) === lower));
   assert.equal(nicenessOf(process.pid), own);
+});
+
+test('a thread of searches has a small young generation, whatever the process has', async () => {
+  setFlagsFromString('--max-semi-space-size=32');
+  const threads = new ComputingThreads({
+    program: fileURLToPath(new URL('../fixtures/growing-thread.ts', import.meta.url)),
+  });
+  after(() => threads.close());
+  const bytes = (await threads.run('app', chunks, 'rankText', textInput())) as unknown as number;
+  assert.ok(bytes > 0 && bytes <= 8 * 1024 * 1024, `${bytes} bytes`);
 });
 
 test('memory that is given back while a thread uses it is not lent again before the thread has finished', async () => {

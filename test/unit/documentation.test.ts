@@ -183,3 +183,82 @@ test('a section that is named like the summary under a title is written once, ev
   const markdown = markdownOf(`<section class="class-description">${summary}</section>`);
   assert.equal(markdown.split('The hottest temperature').length - 1, 1, markdown);
 });
+
+test('a function, a term and a figure lose their permalinks, and a paragraph keeps its other signs', () => {
+  const mark = '<a class="headerlink" href="#quad" title="Permalink to this definition">¶</a>';
+  const body =
+    `<dl><dt id="quad">quad(f)${mark}</dt><dd><p>Integrates.<a class="anchor" href="#p">¶</a></p></dd></dl>` +
+    '<figure><figcaption>A curve<a class="headerlink" href="#fig" title="Link to this image">\uf0c1</a></figcaption></figure>' +
+    '<p>See ¶ 4 and <a href="#five">§</a>.</p>';
+  assert.equal(markdownOf(body), '- **quad(f)**\n    - Integrates.\n\nA curve\n\nSee ¶ 4 and §.');
+});
+
+test('the title of a page is its heading without a permalink, and not the heading with the name of the manual', () => {
+  const titleOf = (title: string, headings: string[]): string | undefined => {
+    const body = headings.map((text) => `<h1>${text}</h1>`).join('');
+    const bytes = Buffer.from(`<html><head><title>${title}</title></head><body>${body}<p>Text.</p></body></html>`);
+    return parsePage({ bytes, contentType: 'text/html; charset=utf-8', url: 'https://docs.example/a/' }).title;
+  };
+  const mark = '<a class="headerlink" href="#a" title="Permalink to this heading">¶</a>';
+  const manual = '<a href="/">Kiln 3.2 documentation</a>';
+  assert.equal(titleOf('Firing — Kiln 3.2 documentation', [manual, `Firing${mark}`]), 'Firing');
+  assert.equal(titleOf('The first firing — Kiln 3.2 documentation', [`The first firing${mark}`]), 'The first firing');
+  assert.equal(titleOf('Kiln 3.2 documentation — Glazes and clays', [manual, 'Glazes and clays']), 'Glazes and clays');
+  assert.equal(titleOf('glazes [The kiln wiki]', ['<a href="/start">The kiln wiki</a>']), 'glazes [The kiln wiki]');
+});
+
+test('lines of links that a page shows twice, and its own contents, are left out, what a text has twice is not', () => {
+  const chapters = ['Top', '1', '2', '3'].map((name) => `[ <a href="chap-${name}.html">${name}</a> ]`).join(' ');
+  const contents =
+    '<h3 id="siteSub">From Kilnwiki</h3><table id="toc" class="toc"><tr><td><h2>Contents</h2><ul>' +
+    ['one', 'two', 'three']
+      .map((name) => `<li><a href="https://docs.example/a/#${name}">Part ${name}</a></li>`)
+      .join('') +
+    '</ul></td></tr></table>';
+  const links = ['Clay', 'Glaze', 'Fire'].map((name) => `<a href="/${name}">${name}</a>`).join(' · ');
+  const code = `<pre>${links}</pre>`;
+  const wanted = `${code}<p>Between.</p>${code}<p>${links}</p><p>See <a href="/a/#two">part two</a> and <a href="/b/#two">b</a>.</p>`;
+  const line = 'Clay · Glaze · Fire';
+  assert.equal(
+    markdownOf(`<div>Chapters: ${chapters}</div>${contents}${wanted}<div>Chapters: ${chapters}</div>`),
+    `\`\`\`\n${line}\n\`\`\`\n\nBetween.\n\n\`\`\`\n${line}\n\`\`\`\n\n` +
+      '[Clay](https://docs.example/Clay) · [Glaze](https://docs.example/Glaze) · [Fire](https://docs.example/Fire)\n\n' +
+      'See part two and [b](https://docs.example/b/#two).',
+  );
+});
+
+test('a title across a table is written once, and a cell across some of its rows or columns in each of them', () => {
+  const table =
+    '<table><tr><th colspan="3">Glazes</th></tr><tr><td rowspan="2">matt</td><td colspan="2">dry</td></tr><tr><td>1</td><td>2</td></tr></table>';
+  assert.equal(markdownOf(table), '| Glazes |  |  |\n| --- | --- | --- |\n| matt | dry | dry |\n| matt | 1 | 2 |');
+});
+
+test('notices and code of Confluence, cells of a notebook, and code without a language keep what they are', () => {
+  const notice = (kind: string, title = ''): string =>
+    `<div class="confluence-information-macro confluence-information-macro-${kind}">${title}<span class="aui-icon confluence-information-macro-icon"></span><div class="confluence-information-macro-body"><p>Keep out.</p></div></div>`;
+  const listing =
+    '<div class="code panel"><div class="codeContent"><pre class="syntaxhighlighter-pre" data-syntaxhighlighter-params="brush: py; gutter: false">def fire(): ...</pre></div></div>';
+  assert.equal(
+    markdownOf(`${notice('warning')}${notice('information', '<p class="title">Heat</p>')}${listing}`),
+    '> [!WARNING]\n> Keep out.\n\n> [!NOTE]\n> **Heat**\n>\n> Keep out.\n\n```py\ndef fire(): ...\n```',
+  );
+  const cell =
+    '<div class="jp-InputArea"><div class="jp-InputPrompt jp-InputArea-prompt">In [1]:</div><div class="highlight hl-ipython3"><pre>fire()</pre></div></div>';
+  assert.equal(markdownOf(cell), '```python\nfire()\n```');
+});
+
+test('a note that starts with an anchor, or stands within its sentence, is a footnote', () => {
+  const anchored =
+    '<p>It burns<sup><a href="#fn__1" id="fnt__1" class="fn_top">1)</a></sup>.</p><div class="footnotes"><div class="fn"><sup><a href="#fnt__1" id="fn__1" class="fn_bot">1)</a></sup> <div class="content">In winter.</div></div></div>';
+  assert.equal(markdownOf(anchored), 'It burns[^1].\n\n[^1]: In winter.');
+  const within =
+    '<p class="ltx_p">It burns<span class="ltx_note ltx_role_footnote"><sup class="ltx_note_mark">2</sup><span class="ltx_note_outer"><span class="ltx_note_content"><sup class="ltx_note_mark">2</sup><span class="ltx_tag ltx_tag_note">2</span>In <em>summer</em>.</span></span></span>.</p>';
+  assert.equal(markdownOf(within), 'It burns[^2].\n\n[^2]: In *summer*.');
+});
+
+test('an equation that a table aligns is one formula with its number', () => {
+  const math = (tex: string): string =>
+    `<td class="ltx_eqn_cell"><math display="inline"><semantics><mi>x</mi><annotation encoding="application/x-tex">${tex}</annotation></semantics></math></td>`;
+  const table = `<table class="ltx_equation ltx_eqn_table"><tbody><tr><td></td>${math('a')}${math('=b+c')}<td></td><td rowspan="1"><span class="ltx_tag">(7)</span></td></tr></tbody></table>`;
+  assert.equal(markdownOf(table), '$$\na =b+c \\tag{7}\n$$');
+});

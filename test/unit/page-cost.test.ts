@@ -40,6 +40,16 @@ const shapes: Record<string, (elements: number) => string> = {
       n / 180,
     ),
   comments: (n) => '<article class="comment"><b class="author">x</b><p>word word</p></article>'.repeat(n / 3),
+  'tables of contents within each other': (n) =>
+    `${'<div class="toc">'.repeat(60)}${'<a href="#a">a</a>'.repeat(60)}${'</div>'.repeat(60)}`.repeat(n / 120),
+  'equations and notes within sentences': (n) =>
+    '<p>A<span class="ltx_role_footnote"><sup>1</sup><i class="ltx_note_content">b</i></span></p><table class="ltx_eqn_table"><tr><td><math></math></td></tr></table>'.repeat(
+      n / 8,
+    ),
+  'posts with times': (n) =>
+    `<div class="post" id="post-1">${'<p class="date">edited <time>Jan 3 2030 10:15</time></p>'.repeat(n / 4)}</div>`.repeat(
+      2,
+    ),
   'deep boxes': (n) => `${'<div>'.repeat(200)}a${'</div>'.repeat(200)}`.repeat(n / 200),
 };
 

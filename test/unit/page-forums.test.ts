@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parsePage } from '../../src/content/parse/html/page.ts';
+import { type ParsedPage, parsePage } from '../../src/content/parse/html/page.ts';
 
 /** Threads as forum software writes them: every post under its author, and nothing else as a post. */
 
@@ -10,12 +10,7 @@ const says = (about: string): string =>
 type Expected = { posts: [author: string, text: string][]; unwanted?: string[] };
 
 function checkThread(head: string, body: string, { posts, unwanted = [] }: Expected): void {
-  const html = `<html><head><title>Frozen ropes at the pier</title>${head}</head><body>${body}</body></html>`;
-  const { markdown, pageType } = parsePage({
-    bytes: Buffer.from(html),
-    contentType: 'text/html; charset=utf-8',
-    url: 'https://forum.site.test/threads/frozen-ropes-at-the-pier.4711/',
-  });
+  const { markdown, pageType } = readThread(head, body);
   assert.equal(pageType, 'forum');
   const found = markdown.split(/^### /m).slice(1);
   assert.equal(found.length, posts.length, markdown);
@@ -24,6 +19,15 @@ function checkThread(head: string, body: string, { posts, unwanted = [] }: Expec
     assert.ok(found[at]?.includes(text), `${author}: ${text}\n${markdown}`);
   }
   for (const text of unwanted) assert.ok(!markdown.includes(text), `${text}\n${markdown}`);
+}
+
+function readThread(head: string, body: string): ParsedPage {
+  const html = `<html><head><title>Frozen ropes at the pier</title>${head}</head><body>${body}</body></html>`;
+  return parsePage({
+    bytes: Buffer.from(html),
+    contentType: 'text/html; charset=utf-8',
+    url: 'https://forum.site.test/threads/frozen-ropes-at-the-pier.4711/',
+  });
 }
 
 const boats = ['dinghy', 'barge', 'ketch', 'yawl'];
@@ -140,4 +144,95 @@ test('the author of a post is the member whose page it links to, where nothing e
   checkThread('', `<div class="thread">${posts.map(nameless).join('')}</div>`, {
     posts: posts.map(([, text], at) => [`May ${at + 1}`, text]),
   });
+});
+
+test('a post is by who wrote it and not by who edited it, at the time when it was written, and an accepted answer says so', () => {
+  const person = (kind: string, when: string, name: string, owner: boolean): string =>
+    `<div class="post-signature${owner ? ' owner' : ''}"><div class="user-info"><div class="user-action-time"><a href="/posts/7/revisions">${kind} <span class="relativetime">${when}</span></a></div>
+      <div class="user-details"${owner ? ' itemprop="author" itemscope itemtype="http://schema.org/Person"' : ''}><a href="/users/7/${name}">${name}</a><div class="-flair"><span class="reputation-score">1,234</span></div></div></div></div>`;
+  const post = (kind: 'question' | 'answer', [author, text]: [string, string], id: number): string =>
+    `<div id="${kind}-${id}" class="${kind}${id === 1002 ? ' accepted-answer' : ''}"${kind === 'answer' ? ` itemprop="${id === 1002 ? 'accepted' : 'suggested'}Answer" itemscope itemtype="https://schema.org/Answer"` : ''}>
+      <div class="s-prose js-post-body" itemprop="text"><p>${text} <img class="emoji" src="/e/1.png" alt=":wink:"><img src="/images/smilies/icon_sad.gif" alt=":("></p></div>
+      ${person('edited', 'Feb 9 at 8:11', 'Zoe', false)}${person(kind === 'question' ? 'asked' : 'answered', 'Jan 3 at 10:15', author, true)}</div>`;
+  const body = `<div itemscope itemtype="https://schema.org/QAPage"><div itemprop="mainEntity" itemscope itemtype="https://schema.org/Question"><h1 itemprop="name">Frozen ropes at the pier</h1>${posts
+    .map((one, at) => post(at === 0 ? 'question' : 'answer', one, 1000 + at))
+    .join('')}</div></div>`;
+  const head = '<meta property="og:type" content="website">';
+  checkThread(head, body, { posts, unwanted: ['Zoe', 'Feb 9', '1,234', '](https://forum.site.test/e/'] });
+  const { markdown, structured } = readThread(head, body);
+  assert.match(markdown, /^### Cora, Jan 3 at 10:15, accepted answer$/m);
+  assert.equal(markdown.match(/accepted answer/g)?.length, 1);
+  assert.ok(markdown.includes('put between them. :wink::('), markdown);
+  assert.equal(structured.author, 'Alma');
+});
+
+test('every comment on an issue is a post, and so is its description, under its author and time', () => {
+  const box = (kind: string, [author, text]: [string, string], id: number): string =>
+    `<div class="react-issue-${kind}"><div class="IssueCommentViewer-module__Content--kTuSn"><div id="issue${kind}-${id}" class="ActivityHeader-module__Container--NuqfC">
+      <h3 class="sr-only">${author} commented <relative-time datetime="2030-01-03T10:15:00Z">on Jan 3, 2030</relative-time></h3>
+      <div class="ActivityHeader-module__TitleContainer--jjcek"><a class="ActivityHeader-module__AuthorLink--iofTU" href="/${author}">${author}</a></div><span><a href="#c"><relative-time datetime="2030-01-03T10:15:00Z">on Jan 3, 2030</relative-time></a></span><span>Contributor</span></div>
+      <div class="markdown-body" data-testid="markdown-body"><p>${text}</p><div itemprop="text" class="blob-wrapper"><table><tr><td id="L7" data-line-number="7"></td><td class="blob-code">tie(rope)</td></tr></table></div></div></div></div>`;
+  const html = `<html><head><title>Frozen ropes at the pier · Issue #7</title></head><body><main><h1>Frozen ropes at the pier</h1>${posts
+    .map((one, at) => box(at === 0 ? 'body' : 'comment', one, 290811 + at))
+    .join('')}</main></body></html>`;
+  const { markdown, pageType } = parsePage({
+    bytes: Buffer.from(html),
+    contentType: 'text/html; charset=utf-8',
+    url: 'https://code.site.test/harbour/ropes/issues/7',
+  });
+  assert.equal(pageType, 'forum');
+  for (const [author, text] of posts)
+    assert.ok(markdown.includes(`### ${author}, on Jan 3, 2030\n\n${text}`), markdown);
+});
+
+test('a post has the date beside it, as phpBB and vBulletin write it without a name, and none from its text', () => {
+  const text = (at: number): string =>
+    `<p>${says(boats[at] ?? '').repeat(5)} It was built on January 2, 1950 at 10:15.</p>`;
+  const layouts = [
+    (name: string, at: number) =>
+      `<div id="p47${at}1" class="post bg2"><div class="inner"><div class="postbody"><h3><a href="#p">Re: Ropes</a></h3><p class="author">by <strong><a href="./memberlist.php?mode=viewprofile&amp;u=${at}">${name}</a></strong> &raquo; Fri Jan 04, 2030 3:04 pm</p><div class="content">${text(at)}</div></div></div></div>`,
+    (name: string, at: number) =>
+      `<div class="b-post" id="p4711${at}"><div class="author"><a href="/member/${at}">${name}</a></div><div class="b-post__timestamp"><span class="date">04-01-2030, <span class="time">03:04 PM</span></span></div><div class="b-post__content"><div class="post-text">${text(at)}</div></div></div>`,
+    (name: string, at: number) =>
+      `<table id="post4711${at}"><tr><td class="thead"><div class="normal">04-01-2030, 03:04 PM</div></td></tr><tr><td class="alt2"><a class="bigusername" href="member.php?u=${at}">${name}</a></td></tr><tr><td class="alt1" id="td_post_4711${at}"><div id="post_message_4711${at}">${text(at)}</div></td></tr></table>`,
+  ];
+  for (const [at, layout] of layouts.entries()) {
+    const { markdown } = readThread(
+      '<meta name="generator" content="phpBB">',
+      `<main><h1>Frozen ropes</h1>${names.map(layout).join('')}</main>`,
+    );
+    const dates = ['Jan 04, 2030 3:04 pm', '04-01-2030, 03:04 PM', '04-01-2030, 03:04 PM'];
+    for (const name of names) assert.ok(markdown.includes(`### ${name}, ${dates[at]}\n`), markdown);
+  }
+});
+
+test('a command that several answers have in common stays in each, a line that ends all of them does not', () => {
+  const code = '<pre><code>rope --thaw --with boiling-water</code></pre>';
+  const post = ([name, text]: [string, string], at: number): string =>
+    `<article class="post" id="post-${at + 10}"><span class="username">${name}</span><div class="post-body"><p>${text}</p>${code}<p>Sent from the harbour of my choice.</p></div></article>`;
+  const { markdown } = readThread(
+    '<meta name="generator" content="phpBB">',
+    `<main>${posts.map(post).join('')}</main>`,
+  );
+  assert.equal(markdown.match(/rope --thaw/g)?.length, posts.length, markdown);
+  assert.ok(!markdown.includes('of my choice'), markdown);
+});
+
+test('the description of an issue in GitLab and the mails of a list in HyperKitty are posts', () => {
+  const notes = posts.map(
+    ([name, text], at) =>
+      `<li id="note_4711${at}" class="note note-wrapper note-comment timeline-entry"><a class="author-name-link" href="/${name}">${name}</a> <time datetime="2030-01-03">Jan 3, 2030</time><div class="note-body"><div class="note-text md"><p>${text}</p></div></div></li>`,
+  );
+  const description = `<div class="issue-details issuable-details"><div class="description"><div class="md"><p>${says('raft')}</p></div></div></div>`;
+  const issue = readThread(
+    '',
+    `<main><h1>Frozen ropes at the pier</h1>${description}<ul>${notes.join('')}</ul></main>`,
+  );
+  assert.ok(issue.markdown.startsWith(says('raft')), issue.markdown);
+  assert.equal(issue.markdown.match(/^### \w+, Jan 3, 2030$/gm)?.length, posts.length, issue.markdown);
+  const mails = posts.map(
+    ([name, text], at) =>
+      `<div class="even"><div class="email"><div id="X${at}" class="email-header"><h2 class="name"><a href="/users/${at}/">${name}</a></h2><div class="email-date"><div class="time"><span>3 Jan 2030</span></div></div></div><div class="email-body"><p>${text}</p></div></div></div>`,
+  );
+  checkThread('', `<div id="thread-content"><h1>Frozen ropes at the pier</h1>${mails.join('')}</div>`, { posts });
 });

@@ -39,3 +39,54 @@ test('a short news on a page that consists of links otherwise is read as an arti
   const link = '<p><a href="/mole">The news of the harbour, as the editors of the Courier have collected them</a></p>';
   includes(read(page(titled(link))), ['news 3 1', 'sports 5 2']);
 });
+
+test('comments are left out whatever the second part of their name is, and a commentary stays', () => {
+  const comments = ['commentbody', 'comment_text', 'commentWrap'].map(
+    (name) => `<div class="${name}">${paragraphs(name, 2)}</div>`,
+  );
+  const own = `<div class="commentary">${paragraphs('pier', 3)}</div>`;
+  includes(
+    read(titled(`${own}${comments.join('')}`)),
+    ['pier number 3'],
+    ['commentbody number', 'commentWrap number', 'comment_text number'],
+  );
+});
+
+test('what follows a line that counts or announces comments is left out, if no name says so, and an article about comments stays', () => {
+  const remarks = Array.from(
+    { length: 20 },
+    (_unused, at) => `<p>${sentence(`remark ${at}`)}</p><p>Posted by: reader ${at}</p>`,
+  );
+  const lines = [
+    '<h3>3 responses to “Old harbour closed”</h3>',
+    '<h2>Comments</h2>',
+    '<p>Comments (12)</p>',
+    '<h3>Leave a reply</h3>',
+    '<div>12 комментариев</div>',
+  ];
+  for (const line of lines)
+    includes(
+      read(titled(`${paragraphs('pier', 3)}${line}${remarks.join('')}`)),
+      ['pier number 3'],
+      ['remark 3', 'reader 19'],
+    );
+  for (const line of ['<p>Comments</p>', '<h2>Comments in code</h2>', '<p><a href="#c">3 comments</a></p>'])
+    includes(read(titled(`${paragraphs('pier', 3)}${line}${paragraphs('quay', 9)}`)), [
+      'pier number 3',
+      'quay number 9',
+    ]);
+});
+
+test('entries below a heading of other news are left out in Russian, Greek and Polish, too', () => {
+  const entries = Array.from(
+    { length: 4 },
+    (_unused, at) =>
+      `<li><a href="/n/${at}">The town and its harbour, part ${at}</a>, reported by a reader of the Courier</li>`,
+  );
+  for (const heading of ['Похожие статьи', 'Другие новости по этой теме', 'Σχετικά άρθρα', 'Podobne artykuły'])
+    includes(
+      read(titled(`${paragraphs('pier', 4)}<h3>${heading}</h3><ul>${entries.join('')}</ul>`)),
+      ['pier number 4'],
+      ['part 2', heading],
+    );
+});

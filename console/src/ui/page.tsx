@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import { withVisibleTurns } from './direction.ts';
 import type { LucideIcon } from './icons.ts';
 import { Inbox } from './icons.ts';
 import './empty.css';
@@ -19,11 +20,12 @@ export function PageHead({
   lead?: ReactNode;
   children?: ReactNode;
 }) {
-  usePageTitle(crumb ?? (typeof title === 'string' ? title : undefined));
+  const shown = typeof title === 'string' ? withVisibleTurns(title) : title;
+  usePageTitle(crumb ?? (typeof shown === 'string' ? shown : undefined));
   return (
     <header className="page-head">
       <div>
-        <h1>{title}</h1>
+        <h1>{shown}</h1>
         {lead === undefined ? null : <div className="lead">{lead}</div>}
       </div>
       {children === undefined ? null : <div className="actions">{children}</div>}

@@ -2,6 +2,7 @@ import type { Static, TSchema } from 'typebox';
 import { lazyPackage } from '../../lib/lazy-package.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { pattern } from '../../lib/patterns.ts';
 import { Type } from '../../lib/type.ts';
 import { checkExpression, ExpressionSyntaxError, hasExpression, parseTemplate } from '../engine/template.ts';
 import { findKind, nodeKinds } from '../nodes/index.ts';
@@ -27,7 +28,10 @@ export const graphLimits = {
 } as const;
 
 const nodeId = Type.String({
-  pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,99}$',
+  ...pattern(
+    '^[A-Za-z_][A-Za-z0-9_-]{0,99}$',
+    'must have 1 to 100 letters, digits and _ -, and begin with a letter or _',
+  ),
   description: 'The name of the node in the graph. Expressions read its output as $nodes.<id>.',
 });
 

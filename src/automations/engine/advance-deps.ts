@@ -1,4 +1,5 @@
 import type { Database, Db } from '../../db/database.ts';
+import type { JobContext } from '../../jobs/task.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Graph } from '../definitions/graph.ts';
@@ -29,5 +30,11 @@ export type AdvanceDeps = {
   /** The child's result; undefined while it is active. */
   findChildEnd(run: WorkRow, child: Child): Promise<ChildEnd | undefined>;
 };
+
+/**
+ * What the job of a run allows. Without `waitOutside`, which waits for responses without holding a job slot, a node with
+ * external work, or one behind other expressions of its automation, is left to a job for that run alone.
+ */
+export type JobControls = Pick<JobContext, 'signal' | 'giveWay'> & Partial<Pick<JobContext, 'waitOutside'>>;
 
 export type ChildEnd = { output: unknown } | { error: NodeError };

@@ -1,6 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextLoop } from 'node:timers/promises';
 import type { Db } from '../../db/database.ts';
-import type { WaitOutside } from '../../jobs/workers.ts';
 import { formatId } from '../../lib/ids.ts';
 import { trace, traceFrom } from '../../tracing/trace.ts';
 import { prepareApproval } from '../approvals/request.ts';
@@ -13,7 +12,7 @@ import { type Child, NodeFailure, type NodeKind, type Prepared } from '../nodes/
 import { expiryOf, fanOutPayload, signalEntry } from '../nodes/members.ts';
 import { CallsTools } from '../nodes/tool-turns.ts';
 import * as store from '../runs/store.ts';
-import type { AdvanceDeps } from './advance-deps.ts';
+import type { AdvanceDeps, JobControls } from './advance-deps.ts';
 import { draftChildEnd, draftChildStart, wakeForChildren } from './children.ts';
 import { type Command, decide } from './decide.ts';
 import {
@@ -39,23 +38,18 @@ const stepsMax = 100_000;
 /** How long a run that left work to another worker waits before it checks whether that worker still does it. */
 const lookAgainMs = 60_000;
 
-/**
- * Advances a run until it ends, waits, or another process works on it.
- * @param waitOutside waits for responses without holding a job slot. Without it, a node with external work, or one
- *   behind other expressions of its automation, is left to a job for that run alone.
- */
+/** Advances a run until it ends, waits, or another process works on it. */
 export async function advanceRun(
   deps: AdvanceDeps,
   key: { appId: string; runId: string },
-  stopping: AbortSignal,
-  waitOutside?: WaitOutside,
+  controls: JobControls,
 ): Promise<void> {
   const row = await store.findWork(deps.db, key.appId, key.runId);
   if (!row || row.graphVersion === null || (row.status !== 'pending' && row.status !== 'running')) return;
   if (row.program) return deps.advanceProgram(row);
   const graph = await deps.loadGraph(row);
   const secrets = await deps.secrets.of(deps.db, row, row.secretsVersion);
-  const advance = new Advance(deps, row, graph, secrets, stopping, waitOutside);
+  const advance = new Advance(deps, row, graph, secrets, controls);
   const attributes = { 'quarry.app': row.appId, 'quarry.run': row.id, 'quarry.automation': row.automationId };
   await traceFrom('run', { continues: row.traceparent, attributes }, async () => {
     try {
@@ -85,7 +79,8 @@ class Advance {
   readonly #row: store.WorkRow;
   readonly #graph: Graph;
   readonly #stopping: AbortSignal;
-  readonly #waitOutside: WaitOutside | undefined;
+  readonly #waitOutside: JobControls['waitOutside'];
+  readonly #giveWay: JobControls['giveWay'];
   readonly #journal: RunJournal;
   readonly #outside: OutsideWork<Worked>;
   readonly #input: NodeInput;
@@ -102,24 +97,30 @@ class Advance {
     row: store.WorkRow,
     graph: Graph,
     secrets: OpenSecrets,
-    stopping: AbortSignal,
-    waitOutside: WaitOutside | undefined,
+    { signal, waitOutside, giveWay }: JobControls,
   ) {
     this.#waitOutside = waitOutside;
+    this.#giveWay = giveWay;
     this.#deps = deps;
     this.#row = row;
     this.#graph = graph;
-    this.#stopping = stopping;
+    this.#stopping = signal;
     this.#secretValues = secrets.finder;
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
     this.#input = new NodeInput(deps, this.#journal, secrets, waitOutside);
-    this.#outside = new OutsideWork(deps.claims.forRun(row), stopping);
+    this.#outside = new OutsideWork(deps.claims.forRun(row), signal);
   }
 
   async run(): Promise<void> {
     await this.#journal.load();
     this.#journal.treeIsSpent = await this.#deps.treeBudget.isSpent(this.#row);
     for (let step = 0; step < stepsMax; step++) {
+      const nextTurn = this.#giveWay();
+      if (nextTurn) {
+        // Readers of the journal do not wait for it.
+        if (this.#journal.isHolding && !(await this.#append([]))) return;
+        await nextTurn;
+      }
       const decision = this.#decide();
       if (decision.ended) return;
       // If this throws, the job is released and the run resumes in another process.
@@ -226,7 +227,7 @@ class Advance {
       const resolvedFromMs = performance.now();
       const { members, shown } = await this.#journal.flushDuring(this.#input.resolve(node, command));
       // What follows takes as long again for large values. The first of the two ends before others have had a turn.
-      if (performance.now() - resolvedFromMs > 5) await nextTurn().then(() => nextTurn());
+      if (performance.now() - resolvedFromMs > 5) await nextLoop().then(() => nextLoop());
       context = { input: shown };
       requireNodeScopes(this.#row, node.kind, members);
       const started = draftStart(command, around, { context });

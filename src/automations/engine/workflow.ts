@@ -18,7 +18,7 @@ import { dispatchEvent, matchAlone } from '../triggers/events.ts';
 import { dueSchedulesMax, startDueSchedules } from '../triggers/schedules.ts';
 import type { Match } from '../triggers/store.ts';
 import type { advanceRun as AdvanceRun } from './advance.ts';
-import type { AdvanceDeps } from './advance-deps.ts';
+import type { AdvanceDeps, JobControls } from './advance-deps.ts';
 import type { Expressions } from './expressions.ts';
 import { giveUpRun } from './give-up.ts';
 import type { RunSecrets } from './run-secrets.ts';
@@ -98,8 +98,8 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
   return {
     tasks: {
       [taskNames.advanceRun]: (payload, context) => advanceOne(advanceDeps, payload as RunKey, context),
-      [taskNames.advanceRuns]: (payload, { signal }) =>
-        advanceTogether(advanceDeps, (payload as { runs: RunKey[] }).runs, signal),
+      [taskNames.advanceRuns]: (payload, { signal, giveWay }) =>
+        advanceTogether(advanceDeps, (payload as { runs: RunKey[] }).runs, { signal, giveWay }),
       async [taskNames.dispatchEvent](payload) {
         await dispatchEvent(deps, payload as { appId: string; eventId: string });
       },
@@ -112,9 +112,9 @@ export function createAutomationWorkflow(deps: WorkflowDeps): AutomationWorkflow
 }
 
 async function advanceOne(deps: AdvanceDeps, key: RunKey, context: JobContext): Promise<void> {
-  const { signal, attempt, isLastAttempt, waitOutside } = context;
+  const { signal, attempt, isLastAttempt } = context;
   try {
-    await advanceRun(deps, key, signal, waitOutside);
+    await advanceRun(deps, key, context);
   } catch (error) {
     if (signal.aborted || !(isLastAttempt || (attempt >= brokenTriesMax && !isTemporaryError(error)))) throw error;
     deps.log.error({ err: error, run: key.runId, attempt }, 'A run failed for the last time');
@@ -123,15 +123,15 @@ async function advanceOne(deps: AdvanceDeps, key: RunKey, context: JobContext): 
 }
 
 /** Advances runs that were woken together. A run that cannot be advanced gets its own job with retries. */
-async function advanceTogether(deps: AdvanceDeps, runs: readonly RunKey[], signal: AbortSignal): Promise<void> {
+async function advanceTogether(deps: AdvanceDeps, runs: readonly RunKey[], controls: JobControls): Promise<void> {
   const left = [...runs];
   const work = async () => {
     for (let key = left.shift(); key; key = left.shift())
       try {
-        await advanceRun(deps, key, signal);
+        await advanceRun(deps, key, controls);
       } catch (error) {
         // If this throws, the whole job is released; finished work stays.
-        if (signal.aborted) throw error;
+        if (controls.signal.aborted) throw error;
         deps.log.error({ err: error, run: key.runId }, 'Could not advance a woken run');
         await runStore.queueAdvance(deps.db, { appId: key.appId, id: key.runId });
       }

@@ -1,5 +1,6 @@
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { pattern } from '../../lib/patterns.ts';
 import { Type } from '../../lib/type.ts';
 import { hasExpression } from '../engine/template.ts';
 import { operations } from './operations.ts';
@@ -28,7 +29,14 @@ const tool = Type.Object(
   {
     automation: Type.Optional(Type.String({ minLength: 1 })),
     operation: Type.Optional(Type.Enum(Object.keys(operations))),
-    name: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_-]{0,63}$' })),
+    name: Type.Optional(
+      Type.String({
+        ...pattern(
+          '^[A-Za-z_][A-Za-z0-9_-]{0,63}$',
+          'must have 1 to 64 letters, digits and _ -, and begin with a letter or _',
+        ),
+      }),
+    ),
     description: Type.Optional(Type.String({ minLength: 1, maxLength: 4_000 })),
     arguments: Type.Optional(mapOf(Type.Unknown())),
     approve: Type.Optional(approve),

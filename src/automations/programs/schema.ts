@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import { ref, strict } from '../../http/route/route.ts';
 import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { pattern } from '../../lib/patterns.ts';
 import { Type } from '../../lib/type.ts';
 import { retrySchema } from '../definitions/graph.ts';
 import { entrySchema, runSchema } from '../schema.ts';
@@ -124,7 +125,7 @@ const entryInput = strict({
     Type.String({
       minLength: 1,
       maxLength: programLimits.stepIdCharactersMax,
-      pattern: '^[^\\u0000-\\u001f\\u007f]+$',
+      ...pattern('^[^\\u0000-\\u001f\\u007f]+$', 'must not contain control characters'),
       description: 'The step: its scope, name and occurrence. Required for all `node_` entries.',
     }),
   ),

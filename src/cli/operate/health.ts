@@ -13,7 +13,10 @@ export async function run({ only }: { only?: string | boolean | undefined } = {}
     return response.status === 200 ? 0 : 1;
   } catch (error) {
     const { message, cause } = error as Error;
-    process.stderr.write(`${url} does not respond: ${cause instanceof Error ? cause.message : message}\n`);
+    process.stderr.write(
+      `${url} does not respond: ${cause instanceof Error ? cause.message : message}.\n` +
+        `Start the server, or set ${config.role === 'worker' ? 'QUARRY_WORKER_PORT' : 'PORT'} to the port that it has.\n`,
+    );
     return 1;
   }
 }

@@ -4,7 +4,7 @@ import { AppError, invalidField } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { freeBytes } from '../../lib/single-use-bytes.ts';
 import { turns } from '../limits/turns.ts';
-import { parseJson, parseScanned, scanInSteps } from './json.ts';
+import { parseJson, parseScanned, type Scanned, scanInSteps } from './json.ts';
 import { TextMemory } from './text-memory.ts';
 
 /**
@@ -328,7 +328,7 @@ function parseText(raw: string): string {
 async function parseInTurns(bytes: Uint8Array, valuesMax: number, app: string): Promise<unknown> {
   if (bytes.length < turnBytesMin) return parseJson(bytes, valuesMax);
   const steps = scanInSteps(bytes, valuesMax);
-  let alteredNumberAt = -1;
+  let scanned: Scanned | undefined;
   for (let from = 0, done = false; !done; ) {
     const step = await turns.run(
       app,
@@ -336,11 +336,12 @@ async function parseInTurns(bytes: Uint8Array, valuesMax: number, app: string): 
       ({ value }) => (value?.at ?? from) - from,
     );
     done = step.done === true;
-    if (!step.done) ({ at: from, alteredNumberAt } = step.value);
+    if (!step.done) scanned = step.value;
+    from = scanned?.at ?? from;
   }
   const value = await turns.run(
     app,
-    () => parseScanned(bytes, alteredNumberAt),
+    () => parseScanned(bytes, scanned as Scanned),
     () => bytes.length,
   );
   await nextTurn();

@@ -4,6 +4,7 @@ import type { Static, TSchema } from 'typebox';
 import { AppError, type FieldError } from '../../lib/errors.ts';
 import { limits } from '../../lib/limits.ts';
 import { suggestNearest } from '../../lib/nearest.ts';
+import { wordsOfPattern } from '../../lib/patterns.ts';
 import { findTextProblem } from '../body/unicode.ts';
 
 type JsonSchema = {
@@ -114,7 +115,7 @@ function createCheck(schema: JsonSchema, part: HttpPart): (data: unknown) => Val
     if (problem) return { error: fieldsError(part, [{ field: problem.path || 'body', message: problem.message }]) };
     const validate = (values > thoroughValuesMax ? brief : thorough).get(schema);
     if (validate(value)) return { value };
-    return { error: fieldsError(part, describeErrors(validate.errors ?? [])) };
+    return { error: fieldsError(part, describeErrors(validate.errors ?? [], part)) };
   };
 }
 
@@ -163,7 +164,7 @@ function fieldsError(part: HttpPart, fields: FieldError[]): AppError {
   });
 }
 
-function describeErrors(errors: ErrorObject[]): FieldError[] {
+function describeErrors(errors: ErrorObject[], part: HttpPart): FieldError[] {
   const fields = new Map<string, string>();
   const wrongTypes = new Set<string>();
   // For "value or null", report the problem of the value, not that null was possible.
@@ -182,8 +183,12 @@ function describeErrors(errors: ErrorObject[]): FieldError[] {
       path.push(name);
       const { properties = {} } = error.parentSchema as JsonSchema;
       message = `is not a known member of this request${suggestNearest(name, Object.keys(properties))}`;
+    } else if (part === 'querystring' && Array.isArray(error.data) && error.parentSchema?.type !== 'array') {
+      message = 'must be sent once';
     } else if (error.keyword === 'enum') {
       message = `must be one of ${(error.params.allowedValues as unknown[]).map(String).join(', ')}`;
+    } else if (error.keyword === 'pattern') {
+      message = wordsOfPattern(String(error.params.pattern)) ?? message;
     } else if (error.keyword === 'const') {
       message = `must be ${JSON.stringify(error.params.allowedValue)}`;
     } else {
@@ -234,7 +239,8 @@ function readQuery(query: Record<string, unknown>, schema: JsonSchema): Record<s
       const items = Array.isArray(raw) ? raw : [raw];
       read[key] = [...earlier, ...items.map((item) => readScalar(String(item), property.items))];
     } else {
-      read[key] = Array.isArray(raw) ? raw : readScalar(String(raw), property);
+      // Neither `key=a&key=b` nor `key=a&key[]=b` is one value.
+      read[key] = Array.isArray(raw) || Object.hasOwn(read, key) ? [raw] : readScalar(String(raw), property);
     }
   }
   return read;

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { scanningThreadsMax } from '../../content/wide-scan.ts';
 import { Slots } from '../../fairness/slots.ts';
@@ -124,6 +125,8 @@ export class ComputingThreads {
     while (this.#pages.has(page)) page += 1;
     if (page >= scanningThreadsMax) throw new AppError('unavailable', 'Too many threads of searches are ending.');
     this.#pages.add(page);
+    // This option of the process goes before the limits of threads. Its own heap keeps what it has started with.
+    setFlagsFromString('--max-semi-space-size=0');
     const worker = new Worker(this.#program, { workerData: { page }, resourceLimits });
     const thread: Thread = { worker, page, task: undefined, timer: undefined };
     worker.on('message', (reply: ThreadReply) => thread.task?.resolve(reply));

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { GitError, Repository, type RepositoryFile } from '../../content/git/repository.ts';
+import { pattern } from '../../lib/patterns.ts';
 import { Type } from '../../lib/type.ts';
 import { ListingPull, listedName } from '../ingestion/listing.ts';
 import * as listing from '../ingestion/listing-store.ts';
@@ -27,7 +28,7 @@ const payloadSchema = Type.Object({
   url,
   branch: Type.Optional(
     Type.String({
-      pattern: '^(?!-)[^\\s~^:?*\\[\\\\\\x00-\\x1f\\x7f]{1,200}$',
+      ...pattern('^(?!-)[^\\s~^:?*\\[\\\\\\x00-\\x1f\\x7f]{1,200}$', 'must be the name of a branch'),
       description: 'Default: the default branch of the repository.',
     }),
   ),

@@ -3,6 +3,7 @@ import { stemLanguages } from '../../config/values.ts';
 import { isStemLanguage, type StemLanguage } from '../../content/terms.ts';
 import { nextTick, ScheduleError } from '../../lib/cron.ts';
 import { lazyPackage } from '../../lib/lazy-package.ts';
+import { wordsOfPattern } from '../../lib/patterns.ts';
 import { Type } from '../../lib/type.ts';
 
 const values = lazyPackage<typeof import('typebox/value')>('typebox/value');
@@ -46,7 +47,8 @@ function describe(
   if (schema.type === 'integer') return `must be an integer from ${schema.minimum} to ${schema.maximum}`;
   if (schema.type === 'array') return 'must be a list of strings';
   if (schema.type === 'boolean') return 'must be true or false';
-  if (schema.pattern !== undefined || schema.maxLength !== undefined) return 'is not valid';
+  if (schema.pattern !== undefined) return wordsOfPattern(schema.pattern) ?? 'is not valid';
+  if (schema.maxLength !== undefined) return `must be a text of at most ${schema.maxLength} characters`;
   return 'must be a file id';
 }
 

@@ -2,6 +2,7 @@ import type { BucketObject } from '../../blob/guarded-s3.ts';
 import { openGuardedS3 } from '../../blob/open.ts';
 import { FetchError } from '../../content/fetch/errors.ts';
 import { AddOnMissing } from '../../lib/add-ons.ts';
+import { pattern } from '../../lib/patterns.ts';
 import { Type } from '../../lib/type.ts';
 import { ListingPull, listedName } from '../ingestion/listing.ts';
 import { describeFailure, documentBytesMax } from '../ingestion/prepare.ts';
@@ -17,10 +18,20 @@ const objectsMax = 1_000_000;
 const regionDefault = 'us-east-1';
 
 const payloadSchema = Type.Object({
-  bucket: Type.String({ pattern: '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$', description: 'The name of the bucket.' }),
+  bucket: Type.String({
+    ...pattern(
+      '^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$',
+      'must be the name of a bucket: 3 to 63 small letters, digits and . -',
+    ),
+    description: 'The name of the bucket.',
+  }),
   url: Type.Optional({ ...url, description: 'The endpoint of a compatible service. Default: AWS, in the region.' }),
   region: Type.Optional(
-    Type.String({ pattern: '^[a-z0-9-]{1,40}$', default: regionDefault, description: 'Default us-east-1.' }),
+    Type.String({
+      ...pattern('^[a-z0-9-]{1,40}$', 'must be a region, such as us-east-1'),
+      default: regionDefault,
+      description: 'Default us-east-1.',
+    }),
   ),
   prefix: Type.Optional(Type.String({ maxLength: 1_000, description: 'Only objects whose key begins with this.' })),
   max_files: Type.Optional(

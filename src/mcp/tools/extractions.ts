@@ -3,6 +3,7 @@ import { strict } from '../../http/route/route.ts';
 import { defined } from '../../lib/defined.ts';
 import { AppError } from '../../lib/errors.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { pattern } from '../../lib/patterns.ts';
 import { Type } from '../../lib/type.ts';
 import {
   defineTool,
@@ -82,7 +83,9 @@ const owners = {
   org: Type.Optional(Type.String({ description: 'org_…' })),
 };
 const patterns = Type.Optional(
-  Type.Array(Type.String({ minLength: 1, maxLength: 1_000, pattern: '^[/*]' }), { maxItems: 100 }),
+  Type.Array(Type.String({ minLength: 1, maxLength: 1_000, ...pattern('^[/*]', 'must begin with / or *') }), {
+    maxItems: 100,
+  }),
 );
 
 const wanted = {

@@ -156,3 +156,21 @@ test('a source leaves out what its pages repeat, also of a page that changes lat
   assert.equal((await knowledge.ingest(source, { pull: true })).stats.documents, 1);
   assert.deepEqual(await withBox(), before);
 });
+
+test('a folder and its index file are one page if their text is the same, and two if it is not', async () => {
+  const names = ['/guide/', '/guide/index.html', '/notes/', '/notes/index.html'];
+  const links = names.map((path) => `<li><a href="${path}">What is written at ${path}</a></li>`).join('');
+  const home = shipPage('fleet').replace('</main>', `<ul>${links}<li><a href="/index.html">Home</a></li></ul></main>`);
+  const site = await startSite({
+    ...{ '/': home, '/index.html': home, '/guide/': shipPage('barge'), '/guide/index.html': shipPage('barge') },
+    ...{ '/notes/': shipPage('ketch'), '/notes/index.html': shipPage('yawl') },
+  });
+  sites.push(site);
+  const extraction = await extract(`${site.origin}/`);
+  const paths = [...(await textsOf(extraction)).keys()];
+  assert.equal(paths.length, 4, paths.join(' '));
+  assert.equal(paths.filter((path) => path.startsWith('/guide/')).length, 1);
+  assert.deepEqual(paths.filter((path) => path.startsWith('/notes/')).sort(), ['/notes/', '/notes/index.html']);
+  assert.equal(paths.filter((path) => path === '/' || path === '/index.html').join(), '/');
+  assert.equal(extraction.left_out?.filter(({ reason }) => reason === 'duplicate').length, 2);
+});

@@ -119,6 +119,24 @@ test('unknown members, wrong types and nulls are 422 that names them; nothing is
     await refusedField(name, 'POST', '/api/v1/orgs', { key, body: `{"name":"x","${name}":{}}` });
 });
 
+test('a member that is sent twice is 422 that names it, at any depth and in any spelling', async () => {
+  const user = (metadata: string) => `{"email":"twice@example.test","metadata":${metadata}}`;
+  for (const [field, path, body] of [
+    ['name', 'orgs', '{"name":"x","name":"y"}'],
+    ['name', 'orgs', '{"name":"x","n\\u0061me":"x"}'],
+    ['metadata', 'users', '{"metadata":{"a":1},"email":"twice@example.test","metadata":{}}'],
+    ['metadata.a', 'users', user('{"a":1,"b":2,"a":1}')],
+    ['metadata.__proto__', 'users', user('{"__proto__":1,"__proto__":2}')],
+    ['metadata.a.1.b', 'users', user('{"a":[{"b":1},{"b":{"c":[]},"d":"\\"b\\":","b":1}]}')],
+    ['data', 'files', `{"filename":"a","content_type":"text/plain","data":"${'QUFB'.repeat(30_000)}","data":"QUFB"}`],
+  ] as const)
+    await refusedField(field, 'POST', `/api/v1/${path}`, { key, body });
+  const metadata = { a: [{ b: 1 }, { b: { a: '"b": 1, "b": 1' } }], b: { b: {} }, '': '{"":"",":":1}' };
+  const body = { email: 'once@example.test', metadata };
+  const created = await api<{ metadata: unknown }>('POST', '/api/v1/users', { key, body });
+  assert.deepEqual([created.status, created.body.metadata], [201, metadata], created.text);
+});
+
 test('numbers that overflow, U+0000, lone surrogates and deep nesting are 422 that name the member', async () => {
   const create = (metadata: string) => `{"email":"a@example.test","metadata":${metadata}}`;
   for (const [field, body] of [
@@ -155,6 +173,10 @@ test('an invalid value in a query is 422 on its name, also invalid text', async 
     ['search', 'search=%00'],
   ] as const)
     await refusedField(field, 'GET', `/api/v1/orgs?${query}`, { key });
+  for (const query of ['page=1&page=2', 'owner_scope=any&owner_scope=any', 'search=a&search[]=b']) {
+    const twice = await error('GET', `/api/v1/knowledge_sources?${query}`, { key });
+    assert.match(twice.body.error.message, /: must be sent once$/, query);
+  }
   for (const [field, path] of [
     ['org', '/api/v1/users?org=garbage'],
     ['org', `/api/v1/agents?org=${member.id}`],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, test } from 'node:test';
+import { sendRaw } from '../../support/raw-request.ts';
 import { type ErrorBody, startTestServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
@@ -27,4 +28,18 @@ test('invalid HTTP gets the standard error shape', async () => {
   assert.match(answer, /\r\nx-request-id: /);
   const { error } = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)) as ErrorBody;
   assert.equal(error.type, 'bad_request');
+});
+
+test('an expectation that nobody defines is ignored, and every response has a request id', async () => {
+  for (const [path, status] of [
+    ['/healthz', 200],
+    ['/api/v1/orgs', 401],
+  ] as const) {
+    const head = await sendRaw(
+      server.baseUrl,
+      `GET ${path} HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nConnection: close\r\n\r\n`,
+    );
+    assert.match(head, new RegExp(`^HTTP/1.1 ${status} `));
+    assert.match(head, /\r\nx-request-id: /);
+  }
 });

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { after, afterEach, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Db } from '../../../src/db/database.ts';
 import { RecentApps } from '../../../src/fairness/recent-apps.ts';
 import { JobSlots } from '../../../src/jobs/job-slots.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
@@ -141,6 +142,82 @@ test('jobs that hang for more than a second keep no other job of their app waiti
   gate.open();
 });
 
+test('jobs that work without a pause have turns, as many at a time as there are processors, while other apps send requests', async () => {
+  let nowMs = 0;
+  const apps = new RecentApps(() => nowMs);
+  const stopped = new AbortController();
+  const waits = Promise.withResolvers<void>();
+  let waiting = 0;
+  /** Those that have worked since the clock moved, and in all. */
+  const now = new Set<string>();
+  const all = new Set<string>();
+  const work: Task = async (_, { jobId, giveWay }) => {
+    // As jobs that wait for something, they all get a slot.
+    waiting += 1;
+    await waits.promise;
+    while (!stopped.signal.aborted) {
+      await giveWay();
+      now.add(jobId);
+      all.add(jobId);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const move = () => {
+    nowMs += 1_000;
+    apps.note(other);
+    now.clear();
+  };
+  apps.note(other);
+  for (let n = 0; n < 6; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work }, 6, { slots: new JobSlots(6, { apps, processors: 2 }) });
+  for (const count of [2, 4, 6]) {
+    await until(() => waiting === count);
+    move();
+  }
+  waits.resolve();
+  while (all.size < 6) {
+    await until(() => now.size >= 2);
+    assert.equal(now.size, 2);
+    move();
+  }
+  stopped.abort();
+});
+
+test('a job that is due and long ones of its app have turns alternately, while other apps send requests', async () => {
+  let nowMs = 0;
+  const apps = new RecentApps(() => nowMs);
+  const stopped = new AbortController();
+  const order: string[] = [];
+  const long: Task = async (payload, { giveWay }) => {
+    const { name } = payload as { name: string };
+    while (!stopped.signal.aborted) {
+      await giveWay();
+      if (order.at(-1) !== name) order.push(name);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const short: Task = async () => void order.push('short');
+  apps.note(other);
+  await addJob(database.db, 'long', { appId: hostile, name: 'a' });
+  await start({ long, short }, 6, { slots: new JobSlots(6, { apps, processors: 1 }) });
+  await until(() => order.includes('a'));
+  await addJob(database.db, 'long', { appId: hostile, name: 'b' });
+  await addJob(database.db, 'short', { appId: hostile });
+  await addJob(database.db, 'short', { appId: hostile });
+  await until(() => {
+    nowMs += 50;
+    apps.note(other);
+    return order.filter((name) => name === 'short').length === 2;
+  });
+  const between = order.slice(order.indexOf('short') + 1, order.lastIndexOf('short'));
+  assert.ok(
+    between.some((name) => name !== 'short'),
+    order.join(' '),
+  );
+  assert.ok(order.includes('b'));
+  stopped.abort();
+});
+
 test('jobs of a low priority wait until the urgent work of their process has ended, and others do not', async () => {
   const gate = createGate();
   const patient = newUuid();
@@ -264,6 +341,26 @@ test('jobs whose end a lost database cannot store keep no job of another databas
   }
   const leftOf = () => away.db`select 1 from jobs`;
   await until(async () => (await leftOf()).length === 0);
+});
+
+test('jobs that end together with one whose row another transaction has locked are deleted before it', async () => {
+  const gate = Promise.withResolvers<void>();
+  let working = 0;
+  const work: Task = async () => {
+    working += 1;
+    await gate.promise;
+  };
+  for (const key of ['first', 'locked', 'last']) await addJob(database.db, 'work', { appId: other }, { key });
+  await start({ work }, 3);
+  await until(() => working === 3);
+  const count = async (db: Db) => (await db`select from jobs where task = 'work'`).count;
+  await database.db.begin(async (tx) => {
+    // As a transaction that adds a job with the key of one that is active.
+    await tx`update jobs set key = null where key = 'locked'`;
+    gate.resolve();
+    await until(async () => (await count(database.db)) === 1);
+  });
+  await until(async () => (await count(database.db)) === 0);
 });
 
 test('a recurring job that hangs in one database delays no recurring job of another one', async () => {

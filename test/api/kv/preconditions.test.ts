@@ -62,6 +62,14 @@ test('DELETE keeps an entry that is not in the required state; a missing one sta
   assert.equal((await remove('doomed', { 'if-match': tag })).status, 404);
 });
 
+test('empty elements of a list are ignored', async () => {
+  const tag = String((await put('listed', 'one')).headers.get('etag'));
+  for (const list of [`, ${tag}`, `,, "other", ,${tag},`, `"a,b",,${tag} ,`])
+    assert.equal((await put('listed', 'two', { 'if-none-match': list })).status, 412, list);
+  assert.equal((await put('listed', 'two', { 'if-match': `,${tag},` })).status, 200);
+});
+
 test('a header that is not an entity tag is 422', async () => {
-  assert.equal((await put('odd', 'v', { 'if-match': 'bare' })).status, 422);
+  for (const header of ['bare', ',', '"a" "b"', '"a', '*,"a"', `${','.repeat(5_000)}x`])
+    assert.equal((await put('odd', 'v', { 'if-match': header })).status, 422, header.slice(0, 20));
 });

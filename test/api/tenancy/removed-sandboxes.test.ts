@@ -138,7 +138,7 @@ async function workOff(): Promise<void> {
   const { tasks, ticker } = server.server.work;
   const context = {
     ...{ jobId: '0', attempt: 1, isLastAttempt: false, signal: new AbortController().signal, log: server.services.log },
-    ...{ waitOutside: <T>(wait: () => Promise<T>) => wait(), isCrowded: () => false },
+    ...{ waitOutside: <T>(wait: () => Promise<T>) => wait(), isCrowded: () => false, giveWay: () => undefined },
   };
   await db`update automations set next_tick_at = now() - interval '1 hour' where next_tick_at is not null`;
   await ticker.tick();

@@ -3,6 +3,7 @@ import { Link } from 'wouter';
 import type { AnswerSentence, Citation } from '../../api/generated.ts';
 import { MarkdownText } from '../../ui/markdown.tsx';
 import { Scroll } from '../../ui/scroll.tsx';
+import { documentName } from '../knowledge/document-name.ts';
 import { PdfPages } from './pdf-pages.tsx';
 import { useMarkedPhrases } from './use-marked-phrases.ts';
 
@@ -65,7 +66,7 @@ function Passage({
       <button type="button" aria-expanded={isOpen} onClick={onToggle}>
         <span className="place-number">{number}</span>
         <span className="grow">
-          <span className="passage-title">{title ?? source_url ?? document}</span>
+          <span className="passage-title">{documentName({ title, source_url }, document)}</span>
           <span className="faint">{[heading_path.join(' › '), pages || lines].filter(Boolean).join(' · ')}</span>
         </span>
       </button>

@@ -23,6 +23,7 @@ import { Access } from './access.tsx';
 import { EditDocument } from './edit-document.tsx';
 import { LinePager, linesShown } from './line-pager.tsx';
 import './search.css';
+import { documentName } from './document-name.ts';
 import { sourceName } from './source-name.ts';
 import { Versions } from './versions.tsx';
 
@@ -41,7 +42,7 @@ export function DocumentPage({ id }: { id: string }) {
     <Shown loaded={document}>
       {(found) => (
         <>
-          <PageHead title={found.title ?? found.source_url ?? found.id} lead={<Lead document={found} />}>
+          <PageHead title={documentName(found, found.id)} lead={<Lead document={found} />}>
             <Button onClick={() => setEditing(true)}>Edit</Button>
             <DeleteButton
               title="Delete this document?"
@@ -54,7 +55,7 @@ export function DocumentPage({ id }: { id: string }) {
             >
               Searches no longer find it. A source that reads the web ingests it again with its next pull.
             </DeleteButton>
-            <EraseButton kind="document" id={found.id} name={found.title ?? found.id} />
+            <EraseButton kind="document" id={found.id} name={documentName(found, found.id)} />
           </PageHead>
           <Tabs<Tab>
             label="Parts of the document"

@@ -13,6 +13,7 @@ import { useAction, useApi } from '../../ui/query.ts';
 import type { Column } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { useUnsaved } from '../../ui/unsaved.ts';
+import { documentName } from './document-name.ts';
 import { ReadVersion, RestoreVersion, type Version } from './versions.tsx';
 
 const plan = 'GET /api/v1/knowledge_sources/{source}/restore';
@@ -155,7 +156,7 @@ const deletedColumns: Column<Version>[] = [
     id: 'title',
     name: 'Title',
     look: 'main',
-    cell: ({ title, source_url, document }) => title ?? source_url ?? document,
+    cell: (one) => documentName(one, one.document),
   },
   { id: 'lines', name: 'Lines', look: 'number', cell: ({ total_lines }) => total_lines.toLocaleString('en') },
   { id: 'deleted', name: 'Deleted', cell: ({ deleted_at }) => <Time at={deleted_at} /> },

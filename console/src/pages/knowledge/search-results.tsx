@@ -10,6 +10,7 @@ import { useLoad } from '../../ui/query.ts';
 import { Scroll } from '../../ui/scroll.tsx';
 import { Shown } from '../../ui/shown.tsx';
 import { State } from '../../ui/state.tsx';
+import { documentName } from './document-name.ts';
 
 export type Explained = {
   chunks: number;
@@ -93,7 +94,7 @@ function Hit({
         <span className="place-number">{place}</span>
         <div className="grow">
           <Link href={`/knowledge/documents/${hit.document}?line=${hit.start_line}`}>
-            {hit.title ?? hit.source_url ?? hit.document}
+            {documentName(hit, hit.document)}
           </Link>
           <p className="faint">
             {headings.length > 0 ? `${headings.join(' › ')} · ` : ''}lines {hit.start_line}–{hit.end_line}

@@ -21,6 +21,7 @@ import type { Column } from '../../ui/table.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import { Time } from '../../ui/time.tsx';
 import { AddDocument, DropDocuments } from './add-documents.tsx';
+import { documentName } from './document-name.ts';
 import { History } from './history.tsx';
 import { HeldDeletions, Ingestions, isActive, statsText } from './ingestions.tsx';
 import { SearchPlayground } from './search-playground.tsx';
@@ -167,7 +168,7 @@ const documentColumns: Column<KnowledgeDocument>[] = [
     name: 'Title',
     look: 'main',
     sort: (one) => one.title ?? '',
-    cell: (one) => <Link href={`/knowledge/documents/${one.id}`}>{one.title ?? one.source_url ?? one.id}</Link>,
+    cell: (one) => <Link href={`/knowledge/documents/${one.id}`}>{documentName(one, one.id)}</Link>,
   },
   {
     id: 'lines',
@@ -206,7 +207,7 @@ function Documents({ source, onAdd }: { source: KnowledgeSource; onAdd: (() => v
         rowId={({ id }) => id}
         onPage={(next) => change({ page: String(next) })}
         selection={{
-          nameOf: ({ title, id }) => title ?? id,
+          nameOf: (one) => documentName(one, one.id),
           actions: (rows, clear) => (
             <BulkButton
               label={`Delete ${rows.length}`}

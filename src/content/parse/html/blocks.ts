@@ -223,6 +223,7 @@ class BlockWriter {
    */
   #image({ attributes }: HtmlElement): string {
     const alt = escapeBrackets(escapeText(oneLine(plainText(attributes.alt ?? ''))));
+    if (isEmoji(attributes, alt)) return alt;
     const candidates = ['data-src', 'data-original', 'data-lazy-src', 'src'].map((name) => attributes[name]?.trim());
     const source =
       candidates.find((value) => value !== undefined && value !== '' && !value.startsWith('data:')) ??
@@ -359,6 +360,17 @@ function isIndented(block: Block): block is Indented {
 
 /** Units whose square and cube are commonly typed as `m2` and `cm3`. */
 const unitOfLength = /(?:^|[^\p{L}])(?:[kdcm]?m|ft|in|yd|mi)$/iu;
+
+/**
+ * Pictures that stand for a character: forums and chats name them so, or keep them in a folder of that name. Such a folder
+ * may also have the buttons of an editor, whose descriptions are words.
+ */
+function isEmoji({ class: names = '', src = '' }: Record<string, string>, alt: string): boolean {
+  return alt !== '' && (emojiNames.test(names) || (emojiFolder.test(src) && !/^[\p{L}\s]+$/u.test(alt)));
+}
+
+const emojiNames = /(?:^|[\s_-])(?:emojis?|emojione|twemoji|emoticons?|smil(?:ie|ey)s?)(?:[\s_-]|$)/i;
+const emojiFolder = /\/(?:emojis?|emoticons?|smil(?:ies|eys))\/[^?#]*$/i;
 
 const breakMarks = /[\u200b\ufeff\u00ad]/;
 

@@ -23,7 +23,7 @@ export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMe
     (value ?? '').toLowerCase().split(/[\s,]+/),
   );
   return {
-    title: pageTitle(root, meta, linked),
+    title: pageTitle(root, meta, linked, base),
     description: collapseSpace(
       meta.get('og:description') ?? meta.get('description') ?? meta.get('twitter:description') ?? linked.description,
     ),
@@ -49,8 +49,9 @@ export function metaTags(root: HtmlElement): Map<string, string> {
   return tags;
 }
 
-function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedData): string | undefined {
+function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedData, base: string): string | undefined {
   const headings = findAll(root, 'h1')
+    .filter((heading) => !leadsHome(heading, base))
     .map(textOf)
     .filter((text) => text.length > 2);
   const whole = collapseSpace(findAll(root, 'title').map(textOf)[0]);
@@ -60,19 +61,34 @@ function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
   const only = headings.length === 1 ? headings[0] : undefined;
   const first = named ?? whole;
   if (first === undefined) return collapseSpace(headings[0]);
-  // In "Article – Site" and "Site | Article", a heading that is part of the title is the title itself.
-  const within = headings.find(
-    (heading) => heading.length >= 8 && heading.length < first.length && first.includes(heading),
+  // In "Article – Site" and "Site | Article", a heading that is part of the title is the title itself. The name of the
+  // site may be a heading as well, above it.
+  const start = first.split(separator)[0];
+  const within = headings.findLast(
+    (heading) =>
+      heading.length < first.length && (heading === start || (heading.length >= 8 && first.includes(heading))),
   );
   return collapseSpace(within ?? withoutSiteName(first, meta.get('og:site_name')) ?? only);
 }
 
+/** Whether a heading is the name of the site, which leads to its start page. */
+function leadsHome(heading: HtmlElement, base: string): boolean {
+  const href = findFirst(heading, 'a')?.attributes.href;
+  const target = href === undefined ? null : URL.parse(href, base);
+  return (
+    target !== null &&
+    /^\/(?:index\.\w+|start)?$/.test(target.pathname) &&
+    target.pathname !== URL.parse(base)?.pathname
+  );
+}
+
+const separator = /\s+[|–—\-:·»«•]\s+/;
+
 function withoutSiteName(title: string, site: string | undefined): string {
-  const parts = title.split(/\s+[|–—\-:·»«•]\s+/);
+  const parts = title.split(separator);
   if (parts.length < 2) return title;
   const last = parts.at(-1) ?? '';
-  const separator = title.lastIndexOf(last);
-  const rest = title.slice(0, separator).replace(/\s+[|–—\-:·»«•]\s+$/, '');
+  const rest = title.slice(0, title.lastIndexOf(last)).replace(/\s+[|–—\-:·»«•]\s+$/, '');
   const isSite = site !== undefined && last.toLowerCase() === site.toLowerCase();
   return isSite || (countWords(last) <= 3 && countWords(rest) >= 4) ? rest : title;
 }

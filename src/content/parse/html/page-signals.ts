@@ -88,7 +88,7 @@ const pathWords: [string, RegExp][] = [
   ],
   [
     'path:thread',
-    /\/(?:threads?|topic|t|viewtopic\.php|showthread\.php|questions?|discussions?|forums?|community|comments|index\.php|showtopic[^/]*)(?:\/|\.|$)/,
+    /\/(?:threads?|topic|t|viewtopic\.php|showthread\.php|questions?|discussions?|forums?|community|comments|index\.php|showtopic[^/]*)(?:\/|\.|$)|\/(?:issues|pulls?|merge_requests)\/\d+(?:\/|$)/,
   ],
   ['path:docs', /\/(?:docs?|documentation|reference|api|manual|man\d?|handbook|wiki|help|support|kb|en)\//],
   ['path:learn', /\/(?:guides?|learn|tutorials?|how-to|academy)(?:\/|$)/],

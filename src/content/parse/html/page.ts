@@ -11,6 +11,7 @@ import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
 import { likeliestType, typeShares } from './page-type.ts';
 import type { PageType } from './page-types.ts';
 import { plainStructure } from './structure/structure.ts';
+import { dropOwnLinks } from './structure/tools.ts';
 import { readStructured, type Structured } from './structured.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, parseHtml, treeLimits, wideWords } from './tree.ts';
 
@@ -53,7 +54,6 @@ export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
 export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const { root } = tree;
   const base = baseOf(root, url);
-  const metadata = readMetadata(tree, base);
   const missing = new Set<string>();
   if (tree.truncated) missing.add(`everything after the first ${treeLimits.elementsMax} elements`);
   const links = linksOf(root, base);
@@ -61,11 +61,16 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     links.length = pageLimits.linksMax;
     missing.add(`links after the first ${pageLimits.linksMax}`);
   }
-  plainStructure(root);
-  for (const element of tree.noscript) plainStructure(element);
+  for (const part of [root, ...tree.noscript]) {
+    shortenOwnLinks(part, base, url);
+    plainStructure(part);
+  }
+  // Without permalinks, the heading of a page is found in its title.
+  const metadata = readMetadata(tree, base);
   const facts = { tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title: metadata.title };
   const types = typeShares(facts);
   const pageType = likeliestType(types);
+  for (const part of [root, ...tree.noscript]) dropOwnLinks(part);
   const structured = readStructured(root, facts, pageType);
   const content = mainContent(facts, types, metadata.description, structured);
   const boxes = new Map<Block, HtmlElement>();
@@ -122,6 +127,22 @@ function isFrame(markdown: string): boolean {
 function baseOf(root: HtmlElement, url: string): string {
   const href = findFirst(root, 'base')?.attributes.href;
   return href !== undefined && URL.canParse(href, url) ? new URL(href, url).href : url;
+}
+
+/** Writes links to the page itself as `#fragment`: saved copies and some wikis write them with its address. */
+function shortenOwnLinks(root: HtmlElement, base: string, url: string): void {
+  const own = withoutFragment(url);
+  for (const link of findAll(root, 'a')) {
+    const href = link.attributes.href?.trim();
+    if (href === undefined || !/^[^#]+#./.test(href)) continue;
+    const target = URL.parse(href, base);
+    if (target !== null && withoutFragment(target.href) === own)
+      link.attributes = { ...link.attributes, href: href.replace(/^[^#]*/, '') };
+  }
+}
+
+function withoutFragment(url: string): string {
+  return url.replace(/#.*$/s, '');
 }
 
 /** Finding one more than the limit shows that there are too many. */

@@ -1,6 +1,6 @@
 import { itemValue, plainValue, type Thing } from './linked-data.ts';
 import type { PageType } from './page-types.ts';
-import { collect, type HtmlElement } from './tree.ts';
+import { collect, findAll, type HtmlElement, textLength, textOf } from './tree.ts';
 
 /** The facts in a page's metadata, from JSON-LD, otherwise microdata, otherwise meta tags: as text, not interpreted. */
 export type Structured = {
@@ -96,10 +96,18 @@ function fromMicrodata(root: HtmlElement, wanted: RegExp): Structured {
   const found: Structured = { type: (item.attributes.itemtype ?? '').replace(/^.*\//, '') };
   for (const element of collect(item, ({ attributes }) => attributes.itemprop !== undefined)) {
     const key = itemProperties[element.attributes.itemprop ?? ''];
-    const value = itemValue(element);
+    const value = itemValue(key === 'author' ? namedIn(element) : element);
     if (key !== undefined && value !== '') found[key] ??= key === 'availability' ? value.replace(/^.*\//, '') : value;
   }
   return found;
+}
+
+/** The name of a person, which may have their points and badges after it. */
+function namedIn(person: HtmlElement): HtmlElement {
+  const name = collect(person, ({ attributes }) => attributes.itemprop === 'name')[0];
+  if (name !== undefined) return name;
+  const link = findAll(person, 'a').find((one) => textLength(one) > 0);
+  return link !== undefined && textOf(person).startsWith(textOf(link)) ? link : person;
 }
 
 function fromMeta(meta: Map<string, string>): Structured {

@@ -46,7 +46,10 @@ function holdsText(cell: HtmlElement): boolean {
   );
 }
 
-/** Repeats spanning cells in each of their positions, so that every row can be read by itself. */
+/**
+ * Repeats spanning cells in each of their positions, so that every row can be read by itself. A row of one cell is a
+ * title or a text across the table, which is written once.
+ */
 export function spreadCells(
   rows: HtmlElement[][],
   write: (cell: HtmlElement) => string,
@@ -63,6 +66,7 @@ export function spreadCells(
         break;
       }
       const text = write(cell);
+      const isAlone = row.length === 1 && x === 0;
       const columns = spanOf(cell.attributes.colspan);
       const height = Math.min(spanOf(cell.attributes.rowspan), rows.length - y);
       for (let down = 0; down < height; down++)
@@ -73,7 +77,7 @@ export function spreadCells(
             continue;
           }
           const target = grid[y + down];
-          if (target) target[x + right] = text;
+          if (target) target[x + right] = isAlone && right > 0 ? '' : text;
         }
       x += columns;
     }

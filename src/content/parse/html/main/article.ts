@@ -11,6 +11,7 @@ import {
   textStart,
   widthOf,
 } from '../tree.ts';
+import { dropComments } from './comments.ts';
 import { hiddenShareMax, isChrome, isHidden } from './elements.ts';
 import {
   boxNames,
@@ -56,18 +57,21 @@ export function articleContent(
     const lede = findLede(copy, description);
     removeNoise(copy, cut);
     const content = gather(titledArticle(copy, title));
+    // Comments follow a text that is whole, however short it is.
+    const isWhole = cut.comments && !isManual && dropComments(content);
     removeNonText(content, title, cut);
     if (lede !== undefined) addLede(content, lede);
-    return content;
+    return { content, isWhole };
   });
   const prose = proseLengths(body).get(body) ?? 0;
   let best: { content: HtmlElement; length: number } | undefined;
   for (const [at, attempt] of attempts.entries()) {
     // Comments may be longer than a short article. A page without other text consists of them, such as a thread.
     if (at === attempts.length - 1 && best !== undefined && best.length >= someCharacters) break;
-    const content = attempt();
+    const { content, isWhole } = attempt();
     const length = textLength(content);
     if (best === undefined || length > best.length * 2) best = { content, length };
+    if (isWhole && length >= someCharacters) break;
     // A short text may be the whole page, or what is left of a page whose names mislead.
     if (best.length >= enoughCharacters && (best.length >= surelyEnoughCharacters || best.length > prose * 0.15)) break;
   }

@@ -5,10 +5,11 @@ import type { Structured } from '../structured.ts';
 import { findFirst, type HtmlElement, type HtmlNode, type HtmlTree, textLength } from '../tree.ts';
 import { articleContent } from './article.ts';
 import { cardsContent } from './cards.ts';
+import { dropComments } from './comments.ts';
 import { embeddedContent } from './embedded.ts';
 import { enoughByType, learnedContent } from './learned.ts';
 import { manualContent } from './manual.ts';
-import { clone, linkDensity, removeNamed } from './measure.ts';
+import { clone, linkDensity, removeNamed, textsIn } from './measure.ts';
 import { hasName, isComments } from './names.ts';
 import { addStated, productContent } from './product.ts';
 import { withoutShortcodes } from './shortcodes.ts';
@@ -85,6 +86,7 @@ function withoutComments(body: HtmlElement, ruled: HtmlElement): HtmlElement {
   if (textLength(ruled) < enoughCharacters) return body;
   const copy = clone(body, undefined);
   removeNamed(copy, isComments);
+  dropComments(copy, textsIn(ruled));
   return copy;
 }
 

@@ -18,8 +18,8 @@ export function manualContent(
 ): HtmlElement {
   const article = articleContent(body, title, description, { isManual: true });
   const whole = wholePage(body, { keepLinkLists: true, isManual: true });
-  if (textLength(whole) > textLength(article) * missedShareMin) return whole;
   removeNamed(whole, isComments);
+  if (textLength(whole) > textLength(article) * missedShareMin) return whole;
   const kept = textsIn(article);
   const wanted = kept.union(textsAround(whole, kept, simplify(title ?? '')));
   return wanted.size === kept.size ? article : copyTexts(body, wanted, elementsIn(whole).union(elementsIn(article)));

@@ -142,7 +142,8 @@ function splitWords(names: string): string[] {
 /** A menu of questions contains their answers, too. */
 export const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
 
-const comments = /(?:^|-)(?:comments?|commentlist|disqus|respond)(?:-|$)/;
+/** Also with what it is of: `commentlist`, `comment_text`, `commentbody`. */
+const comments = /(?:^|-)(?:comment(?!ar|at|ing)[a-z]*|disqus|respond)(?:-|$)/;
 
 /** Whether a box holds the comments of readers or one of them. */
 export function isComments(element: HtmlElement): boolean {

@@ -118,11 +118,56 @@ export const relatedHeading = startingWith(
     'zobacz (?:też|także|również)',
     'czytaj (?:też|także)',
     'powiązane',
-    'похожие\\b.{0,20}',
-    'читайте также',
+    'przeczytaj (?:też|także|również)',
+    '(?:podobne|powiązane|najnowsze|inne|więcej) (?:artykuły|tematy|wiadomości|informacje)(?: .{1,30})?',
+    'polecamy',
+    'najczęściej czytane',
+    // `\b` knows only Latin letters.
+    'похожие(?: .{1,20})?',
+    '(?:другие|последние|свежие|главные) (?:новости|статьи|материалы)(?: .{1,30})?',
+    '(?:(?:ещё|еще|больше|новости|материалы|также) )?по (?:этой )?теме',
+    '(?:читайте|читать|смотрите) также',
+    'популярное',
+    'самое (?:читаемое|популярное)',
+    'σχετικά(?: (?:άρθρα|θέματα|νέα))?',
+    '(?:δείτε|διαβάστε) (?:επίσης|ακόμα|ακόμη)',
+    'άλλα (?:άρθρα|νέα)(?: .{1,30})?',
     '関連記事',
     'おすすめ',
     '相关(?:文章|阅读|推荐)',
+  ],
+  'iu',
+  '\\W*',
+  '\\W*$',
+);
+
+const commentWords =
+  'comments?|responses?|kommentare?|commentaires?|comentarios?|комментари[ийе]в?|komentarz[ey]?|opinie|σχόλια';
+
+/** Lines that count the comments of readers, which follow: "No comments yet", "3 responses to …", "Comments (3)". */
+export const countedComments = startingWith(
+  [
+    `(?:no|\\d+) (?:(?:reader|user) )?(?:${commentWords}|thoughts?)(?: (?:to|on|about|for|so far|zu|sur|sobre)\\b.{0,140})?`,
+    `(?:(?:readers?|user|your) )?(?:${commentWords}) ?\\(\\d+\\)`,
+  ],
+  'iu',
+  '\\W*',
+  '\\W*$',
+);
+
+/** Headings above the comments of readers, and above the form for another one. */
+export const commentsHeading = startingWith(
+  [
+    '(?:(?:readers?|user|your) )?comments',
+    '(?:leser)?kommentare',
+    'commentaires',
+    'comentarios',
+    'комментарии',
+    'komentarze',
+    'σχόλια',
+    '(?:网友)?评论',
+    'コメント',
+    '(?:leave|post|write|add|submit) (?:a|your) (?:comment|reply|response)s?',
   ],
   'iu',
   '\\W*',

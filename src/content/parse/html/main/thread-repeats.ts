@@ -1,4 +1,4 @@
-import { collect, type HtmlElement, textLength, textOf } from '../tree.ts';
+import { collect, type HtmlElement, hasAncestor, textLength, textOf } from '../tree.ts';
 import { detachAll, isLeafBlock, simplify } from './measure.ts';
 import { isNamed } from './names.ts';
 
@@ -63,10 +63,10 @@ function runsOf(element: HtmlElement): string[] {
 const sharingPostsMin = 3;
 const charactersOfSharedMin = 20;
 
-/** A line that several posts share word for word is a signature or a notice of the forum. */
+/** A line that several posts share word for word is a signature or a notice of the forum. Code may be the same command. */
 function dropSharedLines(bodies: HtmlElement[]): void {
   const posts = new Map<string, number>();
-  const linesOf = bodies.map((body) => collect(body, isLeafBlock).map((line) => ({ line, text: textOf(line) })));
+  const linesOf = bodies.map((body) => collect(body, isLine).map((line) => ({ line, text: textOf(line) })));
   for (const lines of linesOf)
     for (const text of new Set(lines.map((one) => one.text))) posts.set(text, (posts.get(text) ?? 0) + 1);
   for (const [at, body] of bodies.entries()) {
@@ -78,4 +78,8 @@ function dropSharedLines(bodies: HtmlElement[]): void {
       shared.map(({ line }) => line),
     );
   }
+}
+
+function isLine(element: HtmlElement): boolean {
+  return isLeafBlock(element) && element.name !== 'pre' && !hasAncestor(element, ({ name }) => name === 'pre');
 }

@@ -1,11 +1,11 @@
-import { collect, type HtmlElement, HtmlText, hasAncestor, parseHtml, textLength, textOf } from '../tree.ts';
+import { collect, type HtmlElement, HtmlText, hasAncestor, parseHtml, textLength, textOf, textStart } from '../tree.ts';
 import { isChrome, isHidden } from './elements.ts';
-import { clone, proseLengths, removeNamed, removeWhere } from './measure.ts';
+import { clone, isLeafBlock, proseLengths, removeNamed, removeWhere } from './measure.ts';
 import { hasName, isNamed, isNamedChrome, namesOf } from './names.ts';
 import { dropRepeats } from './thread-repeats.ts';
 
 /** One post in a thread. */
-type Post = { author: string | undefined; time: string | undefined; body: HtmlElement };
+type Post = { author: string | undefined; time: string | undefined; accepted?: boolean; body: HtmlElement };
 
 const postsMax = 5_000;
 const repliesMin = 3;
@@ -124,14 +124,21 @@ function isPost(element: HtmlElement): boolean {
   if (/\/(?:Comment|Answer|Question|DiscussionForumPosting)$/.test(attributes.itemtype ?? '')) return true;
   if (Object.keys(attributes).some((key) => postAttribute.test(key)) || attributes.component === 'post') return true;
   if (postId.test(attributes.id ?? '') || numberedId.test(attributes.id ?? '')) return true;
-  return hint.test(attributes.class ?? '') && namesOf(element).some((one) => postName.test(one));
+  if (!hint.test(attributes.class ?? '')) return false;
+  const names = namesOf(element);
+  return names.some((one) => postName.test(one)) || (names.includes('email') && holdsMail(element));
+}
+
+/** Whether a box is a mail of a list, as HyperKitty writes it, and not a field for an address. */
+function holdsMail(element: HtmlElement): boolean {
+  return element.children.some((child) => child.kind === 'element' && namesOf(child).includes('email-body'));
 }
 
 /** A cheap check before names are split. */
-const hint = /post|comm|comtr|message|reply|answer|question|msg|topic|athing/i;
+const hint = /post|comm|comtr|message|reply|answer|question|msg|topic|athing|issue-|detail-page|work-item|email/i;
 
 const postName =
-  /^(?:[a-z]{1,8}-)?(?:(?:post|comment|message|reply|answer|question|msg|topic-post|topic-body|crawler-post)(?:-(?:item|container|wrapper|wrap|row|block|stream|box|article|main|single|content|body|\d+))?|c-?post|bbp-reply|bbp-topic|post-\d+|item-comment|comment-item|postbit(?:-?\w+)?|comtr|athing|forum-post)$/;
+  /^(?:[a-z]{1,8}-)?(?:(?:post|comment|message|reply|answer|question|msg|topic-post|topic-body|crawler-post)(?:-(?:item|container|wrapper|wrap|row|block|stream|box|article|main|single|content|body|\d+))?|c-?post|bbp-reply|bbp-topic|post-\d+|item-comment|comment-item|issue-comment|issue-body|issue-details|detail-page-description|work-item-description|postbit(?:-?\w+)?|comtr|athing|forum-post)$/;
 
 /** A key that posts of one kind share: the same tag, and the same names without numbers and states. */
 function signature(element: HtmlElement): string {
@@ -163,8 +170,9 @@ const bodyWord =
 /** The author's text, without name, picture, signature and buttons. */
 function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlElement, number>): Post {
   const author = authorOf(element, posts);
-  const time = timeOf(element, posts);
-  const inner = clone(bodyOf(element, posts, prose), undefined);
+  const body = bodyOf(element, posts, prose);
+  const time = timeOf(element, posts) ?? dateBeside(element, body, posts);
+  const inner = clone(body, undefined);
   const own = posts.size > 1 ? new Set([...posts].map((post) => post.attributes)) : new Set();
   removeNamed(
     inner,
@@ -176,7 +184,12 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
       at.name === 'form' ||
       at.name === 'footer',
   );
-  return { author, time, body: inner };
+  return { author, time, accepted: isAccepted(element), body: inner };
+}
+
+/** Whether the page marks the post as the answer that solved the question. */
+function isAccepted(post: HtmlElement): boolean {
+  return post.attributes.itemprop === 'acceptedAnswer' || namesOf(post).includes('accepted-answer');
 }
 
 const furniture =
@@ -195,8 +208,7 @@ function bodyOf(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlEl
   const whole = prose.get(element) ?? 0;
   let best: HtmlElement | undefined;
   for (const at of marked) {
-    const own = at.attributes.itemprop === 'text' || at.attributes.itemprop === 'articleBody';
-    if (own && textLength(at) > 0) return at;
+    if (isStatedText(at) && textLength(at) > 0) return at;
     if (
       best === undefined || !contains(best, at)
         ? (prose.get(at) ?? 0) > (best ? (prose.get(best) ?? 0) : 0)
@@ -205,6 +217,13 @@ function bodyOf(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlEl
       best = at;
   }
   return best !== undefined && (prose.get(best) ?? 0) >= Math.max(10, whole * 0.2) ? best : element;
+}
+
+/** Whether schema.org calls an element the text of a post. Outside of an item, such a property is that of a file. */
+function isStatedText(element: HtmlElement): boolean {
+  const { itemprop } = element.attributes;
+  if (itemprop !== 'text' && itemprop !== 'articleBody') return false;
+  return hasAncestor(element, ({ attributes }) => attributes.itemscope !== undefined);
 }
 
 /** The post that an element belongs to. */
@@ -231,7 +250,7 @@ function authorOf(element: HtmlElement, posts: Set<HtmlElement>): string | undef
       nearest(at, posts) === element,
   );
   const people = candidates.filter((at) => !isRank(at));
-  for (const candidate of people.toSorted((a, b) => Number(isPersonName(b)) - Number(isPersonName(a)))) {
+  for (const candidate of people.toSorted((a, b) => certainty(b) - certainty(a))) {
     const link = collect(candidate, ({ name }) => name === 'a').find((at) => textLength(at) > 0 && !isRank(at));
     const text = textOf(link ?? candidate);
     if (text.length > 0 && text.length <= authorCharactersMax) return text;
@@ -258,6 +277,11 @@ function isQuoted(link: HtmlElement, post: HtmlElement): boolean {
 
 const authorCharactersMax = 60;
 
+/** How sure it is that an element names the author: beside a post may also be who edited it last. */
+function certainty(element: HtmlElement): number {
+  return isPersonName(element) ? 2 : Number(element.attributes.itemprop === 'author');
+}
+
 const personName = /(?:^|-)(?:user-?name|author-name|nickname|display-?name|member-?name|hnuser)(?:-|$)/;
 
 /** Whether the page names the element as a person's name, and not as a box about its author. */
@@ -268,7 +292,7 @@ function isPersonName(element: HtmlElement): boolean {
 }
 
 const rank =
-  /(?:^|-)(?:badges?|banners?|ranks?|roles?|flair|user-?title|usergroup|title|label|avatar|joined|count)(?:-|$)/;
+  /(?:^|-)(?:badges?|banners?|ranks?|roles?|flair|user-?title|usergroup|title|label|avatar|joined|count)(?:-(?!container|section|wrapper)|$)/;
 
 /** Titles and badges that a forum gives to its members stand beside their names. */
 function isRank(element: HtmlElement): boolean {
@@ -280,6 +304,7 @@ function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefin
     element,
     (at) =>
       (at.name === 'time' ||
+        at.name === 'relative-time' ||
         at.attributes.itemprop === 'datePublished' ||
         at.attributes.itemprop === 'dateCreated' ||
         namesOf(at).some((name) =>
@@ -287,19 +312,57 @@ function timeOf(element: HtmlElement, posts: Set<HtmlElement>): string | undefin
         )) &&
       nearest(at, posts) === element,
   );
-  for (const at of time) {
-    const text = textOf(at) || at.attributes.datetime || at.attributes.content;
+  const written = time.filter((one) => !isOfEdit(one));
+  for (const at of written.toSorted((a, b) => Number(isStated(b)) - Number(isStated(a)))) {
+    const text = (textOf(at) || at.attributes.datetime || at.attributes.content)?.replace(whatWasDone, '');
     if (text !== undefined && text.length >= 3 && text.length <= 60) return text;
   }
   return undefined;
 }
 
+/** Words before a time, as in "asked Sep 9". */
+const whatWasDone = /^(?:asked|answered|posted|commented|opened)(?: on| at)?:? /i;
+const dateLineCharactersMax = 120;
+const month = String.raw`\p{L}{3,12}\.?`;
+const day = String.raw`(?:${month} \d{1,2}(?:st|nd|rd|th)?|\d{1,2}\.? (?:de )?${month}),? (?:de )?(?:19|20)\d\d`;
+const digits = String.raw`\d{1,2}([-/.])\d{1,2}\1(?:19|20)\d\d|(?:19|20)\d\d-\d{2}-\d{2}`;
+const dateAndHour = new RegExp(
+  String.raw`(?:${day}|${digits})(?:,| at| @)? ?\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]\.?m\b\.?)?`,
+  'iu',
+);
+
+/** A date with the time of day in a line beside the text of a post, which has no name in phpBB and vBulletin 3. */
+function dateBeside(post: HtmlElement, body: HtmlElement, posts: Set<HtmlElement>): string | undefined {
+  if (body === post) return undefined;
+  for (const line of collect(post, isLeafBlock)) {
+    if (line === body || textLength(line) > dateLineCharactersMax) continue;
+    const found = dateAndHour.exec(textOf(line))?.[0];
+    if (found === undefined || isOfEdit(line) || contains(body, line) || nearest(line, posts) !== post) continue;
+    return found;
+  }
+  return undefined;
+}
+
+function isStated({ attributes }: HtmlElement): boolean {
+  return attributes.itemprop === 'datePublished' || attributes.itemprop === 'dateCreated';
+}
+
+/** Whether a time says when a post was edited, and not when it was written. */
+function isOfEdit(time: HtmlElement): boolean {
+  return [time, time.parent].some((at) => at !== undefined && edited.test(textStart(at, editedCharacters)));
+}
+
+const edited = /^\W*(?:last |post )?(?:edited|modified|updated)\b/i;
+const editedCharacters = 30;
+
 /** Writes a thread as headings with author and time, each followed by the text. */
 export function threadContent(posts: Post[]): HtmlElement {
   const root = newElement('div', undefined);
   dropRepeats(posts.map(({ body }) => body));
-  for (const { author, time, body } of posts) {
-    const title = [author, time].filter((part) => part !== undefined).join(', ');
+  for (const { author, time, accepted, body } of posts) {
+    const title = [author, time, accepted === true ? 'accepted answer' : undefined]
+      .filter((part) => part !== undefined)
+      .join(', ');
     if (title !== '') {
       const heading = newElement('h3', root);
       heading.children.push(new HtmlText(title));

@@ -12,7 +12,7 @@ const kinds: Record<string, string> = {
 const kindWords = Object.keys(kinds).join('|');
 /** Boxes that name themselves as an admonition, before or beside the name of their kind. */
 const family =
-  /(?:^|\s)(?:admonition|theme-admonition|custom-block|starlight-aside|markdown-alert|notecard|book-hint|blockquote-tag|callout|alert|hint)(?:\s|-|$)/;
+  /(?:^|\s)(?:admonition|theme-admonition|custom-block|starlight-aside|markdown-alert|notecard|book-hint|blockquote-tag|confluence-information-macro|callout|alert|hint)(?:\s|-|$)/;
 const kindOfFamily = new RegExp(`(?:^|[\\s-])(${kindWords})(?:-title)?(?=\\s|$)`);
 /** Quotes and asides whose whole name is that of a kind. */
 const kindAlone = /^(note|tip|hint|important|warning|caution|danger)(?:-title)?$/;

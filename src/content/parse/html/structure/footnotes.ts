@@ -1,8 +1,9 @@
-import { collect, type HtmlElement, HtmlText, hasAncestor, textOf } from '../tree.ts';
+import { blockNames, collect, findFirst, type HtmlElement, HtmlText, hasAncestor, textOf, textStart } from '../tree.ts';
 import { marks } from './marks.ts';
 
 /** Marks references to footnotes and the notes themselves with a common label, and removes the links back. */
 export function plainNotes(root: HtmlElement): void {
+  for (const note of collect(root, isInlineNote).slice(0, inlineNotesMax)) placeBelow(note);
   const references = collect(root, isReference);
   if (references.length === 0) return;
   const byId = new Map<string, HtmlElement>();
@@ -42,7 +43,51 @@ function noteOf(byId: Map<string, HtmlElement>, { attributes }: HtmlElement): Ht
     const next = siblings[siblings.indexOf(target) + 1];
     return next?.name === 'dd' ? next : undefined;
   }
-  return /^(?:li|div|aside|p|dd|section)$/.test(target.name) ? target : undefined;
+  const note = target.name === 'a' || target.name === 'sup' ? boxThatStartsWith(target) : target;
+  return /^(?:li|div|aside|p|dd|section)$/.test(note.name) ? note : undefined;
+}
+
+const signCharactersMax = 20;
+
+/** The paragraph or box that begins with an anchor: `<p><sup><a id="fn1">1)</a></sup> The note.` */
+function boxThatStartsWith(anchor: HtmlElement): HtmlElement {
+  let box = anchor;
+  while (box.parent !== undefined && !blockNames.has(box.name)) box = box.parent;
+  const sign = textOf(anchor);
+  return sign !== '' && sign.length <= signCharactersMax && textStart(box, sign.length) === sign ? box : anchor;
+}
+
+/** Moving a note takes as long as its section has parts. */
+const inlineNotesMax = 500;
+
+/** LaTeXML writes a note within the text that it belongs to. */
+function isInlineNote({ attributes }: HtmlElement): boolean {
+  return /(?:^|\s)ltx_role_footnote(?:\s|$)/.test(attributes.class ?? '');
+}
+
+/** Moves a note below its paragraph, and leaves a reference. */
+function placeBelow(note: HtmlElement): void {
+  const content = collect(note, ({ attributes }) => /(?:^|\s)ltx_note_content(?:\s|$)/.test(attributes.class ?? ''))[0];
+  const sign = findFirst(note, 'sup');
+  let block: HtmlElement = note;
+  while (block.parent !== undefined && !blockNames.has(block.name)) block = block.parent;
+  const box = block.parent;
+  if (content === undefined || sign === undefined || box === undefined || block === note) return;
+  const label = textOf(sign);
+  if (!/^\w{1,20}$/.test(label)) return;
+  const text = content.children.filter((child) => child.kind === 'text' || !/^(?:\d+|\W*)$/.test(textOf(child)));
+  note.name = 'a';
+  note.attributes = { [marks.noteRef]: label };
+  note.children = [new HtmlText(label)];
+  const below: HtmlElement = {
+    kind: 'element',
+    name: 'div',
+    attributes: { [marks.note]: label },
+    children: text,
+    parent: box,
+  };
+  for (const child of text) if (child.kind === 'element') child.parent = below;
+  box.children.splice(box.children.indexOf(block) + 1, 0, below);
 }
 
 function safeDecode(id: string): string {
@@ -133,5 +178,5 @@ function isBacklink({ name, attributes, children }: HtmlElement): boolean {
     .map(textOf)
     .join('')
     .replaceAll(/\ufe0e|\ufe0f/g, '');
-  return attributes.href?.startsWith('#') === true && /^[\s\d^↩↑⤴]*$/.test(signs);
+  return attributes.href?.startsWith('#') === true && /^[\s\d^)↩↑⤴]*$/.test(signs);
 }

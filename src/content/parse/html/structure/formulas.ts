@@ -1,4 +1,14 @@
-import { collect, findFirst, type HtmlElement, type HtmlNode, HtmlText, hasAncestor, textOf } from '../tree.ts';
+import { tableRows } from '../table-grid.ts';
+import {
+  collect,
+  findAll,
+  findFirst,
+  type HtmlElement,
+  type HtmlNode,
+  HtmlText,
+  hasAncestor,
+  textOf,
+} from '../tree.ts';
 import { marks } from './marks.ts';
 
 /** Rewrites formulas that a script would draw, and those that are drawn with their source, as `math` with its TeX. */
@@ -10,7 +20,36 @@ export function plainFormulas(root: HtmlElement): void {
     const isBlock = math.attributes.display === 'block' || hasAncestor(math, isDisplay);
     setFormula(math, textOf(annotation), isBlock);
   }
+  plainEquations(root);
   splitTexts(root);
+}
+
+/** LaTeXML aligns the parts of an equation, and its number, in the cells of a table. */
+const equations = /(?:^|\s)ltx_eqn_table(?:\s|$)/;
+
+function plainEquations(element: HtmlElement): void {
+  for (const child of element.children) {
+    if (child.kind === 'text') continue;
+    if (child.name === 'table' && equations.test(child.attributes.class ?? '')) plainEquation(child);
+    else plainEquations(child);
+  }
+}
+
+function plainEquation(table: HtmlElement): void {
+  const rows = tableRows(table).flatMap((cells): HtmlElement[] => {
+    const parts = cells.flatMap((cell) => findAll(cell, 'math'));
+    const tex = parts.flatMap(({ attributes }) => attributes[marks.tex] ?? []).join(' ');
+    if (tex === '') return [];
+    const last = cells.at(-1);
+    const number = last === undefined ? undefined : /^\(([\w.]{1,10})\)$/.exec(textOf(last))?.[1];
+    const math: HtmlElement = { kind: 'element', name: 'math', attributes: {}, children: [], parent: table };
+    setFormula(math, number === undefined ? tex : `${tex} \\tag{${number}}`, true);
+    return [math];
+  });
+  if (rows.length === 0) return;
+  table.name = 'div';
+  table.attributes = {};
+  table.children = rows;
 }
 
 function isDisplay({ attributes }: HtmlElement): boolean {

@@ -3,6 +3,7 @@ import { marks } from './marks.ts';
 
 /** Removes permalinks and buttons from headings, and keeps the fragment to which they lead. */
 export function plainHeadings(root: HtmlElement): void {
+  dropSigns(root);
   for (const heading of collect(root, ({ name }) => /^h[1-6]$/.test(name))) {
     // A style sheet alone may set a date apart from the version before it.
     for (const small of findAll(heading, 'small')) small.children.unshift(new HtmlText(' '));
@@ -11,6 +12,25 @@ export function plainHeadings(root: HtmlElement): void {
     if (fragment === undefined) continue;
     heading.attributes = { ...heading.attributes, [marks.fragment]: fragment };
   }
+}
+
+/** Removes the permalinks of what is not a heading: functions, terms, figures, paragraphs. */
+function dropSigns(element: HtmlElement): void {
+  if (/^h[1-6]$/.test(element.name)) return;
+  element.children = element.children.filter((child) => {
+    if (child.kind === 'text') return true;
+    if (child.name === 'a' && isSign(child)) return false;
+    dropSigns(child);
+    return true;
+  });
+}
+
+function isSign(link: HtmlElement): boolean {
+  const { href, class: names = '', title = '' } = link.attributes;
+  if (fragmentOf(href) === undefined) return false;
+  const text = textOf(link);
+  if (text === '¶') return true;
+  return text !== '' && sign.test(text) && (permalinkNames.test(names) || permalinkText.test(title));
 }
 
 /** Removes the links within a heading that only lead to it. Returns their fragment, or that of the heading's own link. */

@@ -34,6 +34,9 @@ function named({ name, attributes }: HtmlElement): string | undefined {
     const language = clean(attributes[key]);
     if (language !== undefined) return language;
   }
+  // SyntaxHighlighter, in Confluence.
+  const brush = /(?:^|[;\s])brush:\s*([\w+#.-]+)/.exec(attributes['data-syntaxhighlighter-params'] ?? '')?.[1];
+  if (brush !== undefined) return clean(brush);
   const classes = attributes.class ?? '';
   const marked = /(?:^|\s)(?:language|lang|brush:|src)[-\s]([\w+#.-]+)/.exec(classes)?.[1];
   if (marked !== undefined) return clean(marked);
@@ -49,9 +52,9 @@ function named({ name, attributes }: HtmlElement): string | undefined {
   return words.length > 0 && (isHighlighted || classes.trim() === words[0]) ? clean(words[0]) : undefined;
 }
 
-/** Sphinx names the language on a box: `highlight-python notranslate`. */
+/** Sphinx and Jupyter name the language on a box: `highlight-python notranslate`, `highlight hl-ipython3`. */
 function wrapperLanguage({ attributes }: HtmlElement): string | undefined {
-  const found = /(?:^|\s)highlight-([\w+#.-]+)(?:\s|$)/.exec(attributes.class ?? '')?.[1];
+  const found = /(?:^|\s)(?:highlight-|highlight hl-)([\w+#.-]+)(?:\s|$)/.exec(attributes.class ?? '')?.[1];
   return found === undefined || found === 'source' ? undefined : clean(found);
 }
 
@@ -62,6 +65,7 @@ function clean(language: string | undefined): string | undefined {
   const name = language?.trim().replace(/[;,].*$/, '');
   if (name === undefined || name === '' || name.length > languageCharactersMax || !/^[\w+#.-]+$/.test(name))
     return undefined;
+  if (/^ipython\d?$/i.test(name)) return 'python';
   return noLanguage.test(name) ? '' : name.toLowerCase();
 }
 
