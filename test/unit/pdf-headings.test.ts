@@ -258,4 +258,8 @@ test('a running head that repeats a title is dropped, although it is on one page
   ];
   const { markdown } = await parseDocument({ bytes: handbookPdf(pages) });
   assert.deepEqual(markdown.match(/^.*Berths.*$/gm), ['# 1 Berths']);
+  const [first = [], second = []] = pages;
+  const repeated = [first, [...second, { text: 'Berths', x: 72, y: 540 }]];
+  const kept = (await parseDocument({ bytes: handbookPdf(repeated) })).markdown;
+  assert.equal(kept.match(/Berths/g)?.length, 3, 'a line that the text repeats is no running head');
 });

@@ -21,7 +21,8 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   const isLarge = (line: Line): boolean => line.bold || line.size > bodySize * 1.1;
   // Titles such as `1.1 Overview` and `2.1 Overview` differ only in their numbers, but are no running heads.
   const isTitle = (line: Line): boolean => isLarge(line) && sectionTitle.test(line.text) && texts.get(line.text) === 1;
-  const titles = new Set(pages.flatMap(({ lines }) => lines.filter(isLarge).map(wordsOf)));
+  const heads = pages.map(topLine);
+  const titles = titlesOf(pages, isLarge, new Set(heads));
   const needed = pages.length <= 5 ? 2 : 3;
   return pages.map((page, index) => {
     const edge = candidates[index] ?? [];
@@ -33,14 +34,22 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
         return isNumberedHead(line, page, bodySize);
       }),
     );
-    const head = topLine(page);
-    if (head && !isLarge(head) && wordsOf(head).length >= titleLettersMin && titles.has(wordsOf(head)))
-      dropped.add(head);
+    const head = heads[index];
+    if (head && !isLarge(head) && titles.has(wordsOf(head))) dropped.add(head);
     return dropped.size >= page.lines.length ? page.lines : page.lines.filter((line) => !dropped.has(line));
   });
 }
 
 const titleLettersMin = 3;
+
+/** The words of the titles, which no line of the text has. */
+function titlesOf(pages: PageLines[], isLarge: (line: Line) => boolean, heads: Set<Line | undefined>): Set<string> {
+  const lines = pages.flatMap((page) => page.lines.filter((line) => !heads.has(line) || isLarge(line)));
+  const titles = new Set(lines.filter(isLarge).map(wordsOf));
+  for (const line of lines) if (!isLarge(line)) titles.delete(wordsOf(line));
+  for (const title of titles) if (title.length < titleLettersMin) titles.delete(title);
+  return titles;
+}
 
 /** The highest line, which margins may push down further than the edge. */
 function topLine({ lines, height }: PageLines): Line | undefined {
