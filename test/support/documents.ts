@@ -25,6 +25,7 @@ export function sampleDocuments(): SampleDocument[] {
     { filename: 'sample.md', bytes: text('# Harbour report\n\nShips came and went.\n') },
     { filename: 'sample.csv', bytes: text('Ship,Tons,Port\nAurora,1200,Bergen\nBoreas,900,"Oslo, east"\n') },
     { filename: 'sample.json', bytes: text('{"report": "Harbour report", "ships": ["Aurora", "Boreas"]}') },
+    { filename: 'sample.ipynb', bytes: text(notebookText) },
     { filename: 'sample.xml', bytes: text('<?xml version="1.0"?><report><title>Harbour report</title></report>') },
     { filename: 'sample.txt', bytes: text('Harbour report\n\nShips came and went.\n') },
     { filename: 'sample.ppt', bytes: ppt() },
@@ -170,6 +171,9 @@ function epub(): Uint8Array {
 const rtfText = String.raw`{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\stylesheet{\s1 heading 1;}}
 {\pard\s1 Harbour report\par}{\pard Ships {\b came} and w\'e9nt \u8212? all of them.\par}
 \trowd\cellx2000\cellx4000\pard\intbl Ship\cell Tons\cell\row\trowd\cellx2000\cellx4000\pard\intbl Aurora\cell 1200\cell\row\pard\par}`;
+
+const notebookText =
+  '{"cells": [{"cell_type": "markdown", "source": ["# Harbour report\\n", "\\n", "Ships came."]}, {"cell_type": "code", "source": "ships", "outputs": [{"output_type": "stream", "text": ["Aurora\\n"]}]}], "metadata": {"kernelspec": {"language": "python"}}, "nbformat": 4}';
 
 const mailText = `From: A. Pilot <pilot@example.org>\r
 To: Harbour <harbour@example.org>\r

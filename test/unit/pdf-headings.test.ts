@@ -191,3 +191,71 @@ test('a line in the small capitals of a browser is a title, in the size of its l
   const page: Drawn = [...small(720, ['Harbour', 'Duties']), ...paragraph(700), ...paragraph(640)];
   assert.deepEqual(await headings([page]), ['# Harbour Duties']);
 });
+
+test('numbered titles in italics or small capitals, as in papers, are titles in the size of the text; items of a list are not', async () => {
+  const page: Drawn = [
+    { text: 'I. Berths', x: 72, y: 740, font: 'caps' },
+    { text: 'A. Depth', x: 72, y: 720, font: 'italic' },
+    ...paragraph(700),
+    { text: 'B. Use', x: 72, y: 640, font: 'italic' },
+    ...paragraph(620),
+    { text: 'II. Lights', x: 72, y: 560, font: 'caps' },
+    ...paragraph(540),
+    { text: 'A. A list in the type of the text', x: 72, y: 480 },
+    { text: 'B. has items with numbers', x: 72, y: 462 },
+  ];
+  assert.deepEqual(await headings([page]), ['# I. Berths', '## A. Depth', '## B. Use', '# II. Lights']);
+});
+
+test('authors that are centred below the title of a paper are no title, and the number of a chapter is part of its own', async () => {
+  const paper: Drawn = [
+    { text: 'A harbour', x: 250, y: 740, size: 18 },
+    { text: 'A. Pilot', x: 268, y: 715, size: 12 },
+    ...paragraph(680),
+    { text: 'Berths', x: 72, y: 620, size: 14 },
+    ...paragraph(595),
+  ];
+  assert.deepEqual(await headings([paper]), ['# A harbour', '## Berths']);
+  const chapter: Drawn = [
+    { text: 'Chapter 2', x: 72, y: 740, size: 18 },
+    { text: 'Berths', x: 72, y: 700, size: 24 },
+    ...paragraph(660),
+  ];
+  assert.deepEqual(await headings([chapter]), ['# Chapter 2 Berths']);
+});
+
+test('footnotes are notes, and a paragraph that continues on the next page is one paragraph around them', async () => {
+  const small = { x: 72, size: 8 };
+  const pages: Drawn[] = [
+    [
+      ...paragraph(720),
+      {
+        text: 'Ships that stay longer need a permit.1 It is given by the office, on all days of the week and',
+        x: 72,
+        y: 660,
+      },
+      { text: '1The permit is a sheet of paper.', y: 100, ...small },
+    ],
+    [
+      { text: 'in every season, to those that ask for it in time.', x: 72, y: 720 },
+      ...paragraph(690),
+      { text: 'The digest sha1 is not a reference.', x: 72, y: 620 },
+      { text: '1Not a note, because nothing on this page refers to it.', y: 100, ...small },
+    ],
+  ];
+  const { markdown } = await parseDocument({ bytes: handbookPdf(pages) });
+  assert.match(
+    markdown,
+    /need a permit\.\[\^1\] It is given by the office, on all days of the week and in <!-- page 2 --> every season, to those that ask for it in time\.\n\n\[\^1\]: The permit is a sheet of paper\.\n\n/,
+  );
+  assert.match(markdown, /sha1 is not a reference\.\n\n1Not a note/);
+});
+
+test('a running head that repeats a title is dropped, although it is on one page only and low', async () => {
+  const pages: Drawn[] = [
+    [{ text: '1 Berths', x: 72, y: 640, font: 'bold', size: 12 }, ...paragraph(615)],
+    [{ text: '1. Berths', x: 72, y: 640, font: 'caps' }, ...paragraph(615)],
+  ];
+  const { markdown } = await parseDocument({ bytes: handbookPdf(pages) });
+  assert.deepEqual(markdown.match(/^.*Berths.*$/gm), ['# 1 Berths']);
+});

@@ -116,3 +116,11 @@ test('cells of a narrow table stand in their columns, although some are drawn cl
   const written = rows.map((row) => `| ${row.replaceAll(' ', ' | ')} |`);
   assert.equal(await read(...drawn), [written[0], '| --- | --- | --- | --- |', ...written.slice(1)].join('\n'));
 });
+
+test('bullets that are small pictures, as slides have them, start items', async () => {
+  const picture = (x: number, y: number): string => `q 4 0 0 4 ${x} ${y} cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q`;
+  const markdown = await read(
+    ...[picture(84, 684), line('Berths for ships', 96, 684), picture(84, 664), line('Berths for loading', 96, 664)],
+  );
+  assert.equal(markdown, '- Berths for ships\n- Berths for loading');
+});

@@ -3,11 +3,12 @@ import type { Line } from './lines.ts';
 type PageLines = { lines: Line[]; width: number; height: number };
 
 const marginShare = 0.14;
+const headShare = 0.25;
 const outerLines = 3;
 
 /**
  * Running heads, feet and page numbers: lines at the upper or lower edge whose text (without digits) recurs on other
- * pages, and page numbers on their own line. Returns the pages without them.
+ * pages or is that of a title, and page numbers on their own line. Returns the pages without them.
  */
 export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
   const counts = new Map<string, number>();
@@ -17,9 +18,10 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
     for (const key of new Set(lines.map(shapeOf))) counts.set(key, (counts.get(key) ?? 0) + 1);
     for (const text of new Set(lines.map((line) => line.text))) texts.set(text, (texts.get(text) ?? 0) + 1);
   }
+  const isLarge = (line: Line): boolean => line.bold || line.size > bodySize * 1.1;
   // Titles such as `1.1 Overview` and `2.1 Overview` differ only in their numbers, but are no running heads.
-  const isTitle = (line: Line): boolean =>
-    (line.bold || line.size > bodySize * 1.1) && sectionTitle.test(line.text) && texts.get(line.text) === 1;
+  const isTitle = (line: Line): boolean => isLarge(line) && sectionTitle.test(line.text) && texts.get(line.text) === 1;
+  const titles = new Set(pages.flatMap(({ lines }) => lines.filter(isLarge).map(wordsOf)));
   const needed = pages.length <= 5 ? 2 : 3;
   return pages.map((page, index) => {
     const edge = candidates[index] ?? [];
@@ -31,8 +33,28 @@ export function dropFurniture(pages: PageLines[], bodySize: number): Line[][] {
         return isNumberedHead(line, page, bodySize);
       }),
     );
+    const head = topLine(page);
+    if (head && !isLarge(head) && wordsOf(head).length >= titleLettersMin && titles.has(wordsOf(head)))
+      dropped.add(head);
     return dropped.size >= page.lines.length ? page.lines : page.lines.filter((line) => !dropped.has(line));
   });
+}
+
+const titleLettersMin = 3;
+
+/** The highest line, which margins may push down further than the edge. */
+function topLine({ lines, height }: PageLines): Line | undefined {
+  const [first, ...others] = lines;
+  const top = others.reduce((best, line) => (best && line.baseline < best.baseline ? line : best), first);
+  return top && top.bottom < height * headShare ? top : undefined;
+}
+
+/** The letters of a line, which a running head has in common with the title that it repeats. */
+function wordsOf({ text }: Line): string {
+  return text
+    .toLowerCase()
+    .replaceAll(/[^\p{L}]+/gu, ' ')
+    .trim();
 }
 
 /** A section number of several levels, and a title that does not end in a page number. */

@@ -74,10 +74,56 @@ export function headingLevels(blocks: PdfBlock[], look: DocumentLook): Map<PdfBl
     if (role !== undefined) levels.set(block, role);
     else if (!look.hasHeadingRoles && isHeading(block, blocks[index - 1], blocks[index + 1], look)) visual.push(block);
   });
-  const styles = stylesOf(visual);
+  const styles = stylesOf(withoutAuthors(visual, blocks));
   const ranks = [...new Set(styles.values())].sort((a, b) => b - a);
   for (const [block, style] of styles) levels.set(block, Math.min(6, ranks.indexOf(style) + 1));
   return levels;
+}
+
+const chapterNumber =
+  /^(?:chapter|part|appendix|kapitel|teil|anhang|chapitre|partie|annexe|capítulo|capitolo|parte|hoofdstuk)\s+(?:\d{1,3}|[ivxlc]{1,6}|[a-z])$/i;
+
+/** Joins the number of a chapter, on a line of its own, with the title below it. Both are larger than the text. */
+export function joinChapterNumbers(blocks: PdfBlock[], { bodySize }: DocumentLook): PdfBlock[] {
+  const joined: PdfBlock[] = [];
+  for (const block of blocks) {
+    const last = joined.at(-1);
+    if (last?.kind === 'text' && block.kind === 'text' && chapterNumber.test(last.text) && block.marker === undefined) {
+      const isLarge = Math.min(last.size, block.size) >= bodySize * titleSizeMin;
+      if (isLarge && last.lines.length + block.lines.length <= 3) {
+        const lines = [...last.lines, ...block.lines];
+        joined[joined.length - 1] = { ...block, lines, text: `${last.text} ${block.text}`, above: last.above };
+        continue;
+      }
+    }
+    joined.push(block);
+  }
+  return joined;
+}
+
+/** Type of this many times the size of the text is that of a title. */
+const titleSizeMin = 1.13;
+
+/**
+ * The titles without the authors or the date: lines that are centred below the title of the document, in type that no other
+ * title has.
+ */
+function withoutAuthors(visual: TextBlock[], blocks: PdfBlock[]): TextBlock[] {
+  const [title] = visual;
+  if (!title) return visual;
+  const start = blocks.indexOf(title) + 1;
+  let end = start;
+  for (let block = blocks[end]; block?.kind === 'text' && isCentredBelow(block, title); block = blocks[end]) end += 1;
+  const below = new Set<PdfBlock>(blocks.slice(start, end));
+  const types = new Set(visual.filter((block) => !below.has(block)).map(typeOf));
+  return visual.filter((block) => !below.has(block) || types.has(typeOf(block)));
+}
+
+function isCentredBelow({ lines, size, bold }: TextBlock, title: TextBlock): boolean {
+  const [first, over] = [lines[0], title.lines.at(-1)];
+  if (!first || !over || size >= title.size || bold) return false;
+  const distance = (first.left + first.right - over.left - over.right) / 2;
+  return first.baseline > over.baseline && Math.abs(distance) < 2 && Math.abs(first.left - over.left) > size * 0.25;
 }
 
 /** The heading level of a role of the logical structure, from 1; undefined if it is not a heading. */
@@ -90,7 +136,7 @@ export function roleLevel(role: string | undefined): number | undefined {
 }
 
 /**
- * The rank of each heading: larger type first; of the same size, bold before regular, then `1` before `1.1`, and `(a)`
+ * The rank of each heading: larger type first; of the same size, bold before regular and regular before italic, then `1` before `1.1`, and `(a)`
  * last. One without a number ranks like the highest with one in its type.
  */
 function stylesOf(blocks: TextBlock[]): Map<TextBlock, number> {
@@ -111,7 +157,8 @@ function stylesOf(blocks: TextBlock[]): Map<TextBlock, number> {
 const depthMax = 4;
 
 function typeOf(block: TextBlock): number {
-  return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0);
+  const isItalic = block.lines.every(({ italic }) => italic);
+  return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0) + (isItalic && !block.bold ? 0 : 5);
 }
 
 /** The parts of a heading's number after the first, or undefined without a number. */
@@ -144,9 +191,11 @@ function isHeading(
   if (block.lines.some((line) => contentsLine.test(line.text))) return false;
   if (caption.test(text) && block.size < look.bodySize * 1.3) return false;
   const sentence = /[.,;。]$/.test(text) && !numbered;
+  if (numbered && next !== undefined && isInTitleFace(block, look)) return true;
   if (block.marker !== undefined && !heavy && (isListNeighbour(block, before) || isListNeighbour(block, next)))
     return false;
-  if (block.size >= look.bodySize * 1.13) return !(sentence && block.size < look.bodySize * 1.35) && text.length <= 160;
+  if (block.size >= look.bodySize * titleSizeMin)
+    return !(sentence && block.size < look.bodySize * 1.35) && text.length <= 160;
   if (block.size < look.bodySize * 0.92 || sentence || text.length > 120 || block.lines.length > 2) return false;
   const other = block.lines[0]?.font !== look.bodyFont;
   if (block.size >= look.bodySize * 1.06 && other && block.lines.length === 1 && text.length <= 80)
@@ -158,6 +207,16 @@ function isHeading(
   if (!standsAlone(block) || next?.kind !== 'text' || next.text.length <= 80) return false;
   if (isShortTitle(text) && !look.bodyItalic && block.lines.every((line) => line.italic)) return true;
   return isCapitals(letters) && letters.length >= 5 && look.boldShare < 0.4 && !statement.test(text);
+}
+
+/** Whether a line that is set off is in italics or small capitals, as numbered titles of papers are in the size of the text. */
+function isInTitleFace({ lines, text, size, above }: TextBlock, look: DocumentLook): boolean {
+  if (text.length > titleCharactersMax || /[.,;]$/.test(text) || above <= size * 0.3 || lines.length > 2) return false;
+  if (size < look.bodySize * 0.92 || look.bodyItalic) return false;
+  return lines.every(({ font, italic, mono, smallCapitals }) => {
+    if (mono || font === look.bodyFont) return smallCapitals;
+    return italic || smallCapitals || /caps|csc\d*$|[-_]sc$/i.test(font);
+  });
 }
 
 /** Whether a line has the heads of several columns. The number of a title stands apart from it, too. */

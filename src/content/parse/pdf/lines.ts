@@ -477,3 +477,16 @@ function lineOf(segment: Segment): Line {
   const look = { size, weight, font, bold, italic, mono, colour, smallCapitals };
   return { segments: [segment], text, left, right, top, bottom, baseline, ...look, hyphenated };
 }
+
+/** The usual distance of baselines in ems. */
+export function typicalLeading(lines: Line[]): number {
+  const ratios: number[] = [];
+  for (let index = 1; index < lines.length; index++) {
+    const [above, line] = [lines[index - 1], lines[index]];
+    if (!above || !line || Math.abs(above.size - line.size) > 0.6) continue;
+    const ratio = (line.baseline - above.baseline) / line.size;
+    if (ratio > 0.8 && ratio < 2.4) ratios.push(ratio);
+  }
+  ratios.sort((a, b) => a - b);
+  return ratios[Math.floor(ratios.length * 0.4)] ?? 1.25;
+}

@@ -7,6 +7,16 @@ export const formObject = 5;
 
 const objectsPerPageMax = 100_000;
 
+/** Visits what the page itself draws, forms as a whole. */
+export function eachOwnObject(pdfium: Pdfium, page: number, visit: (object: number, kind: number) => void): void {
+  const calls = pdfium.frequent;
+  const count = Math.min(objectsPerPageMax, callPdfium(pdfium, 'FPDFPage_CountObjects', [page]));
+  for (let index = 0; index < count; index++) {
+    const object = calls.FPDFPage_GetObject(page, index);
+    visit(object, calls.FPDFPageObj_GetType(object));
+  }
+}
+
 /** Visits the objects of a page in drawing order, including those inside forms. */
 export function eachObject(pdfium: Pdfium, page: number, visit: (object: number, kind: number) => void): void {
   const calls = pdfium.frequent;

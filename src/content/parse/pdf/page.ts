@@ -5,7 +5,7 @@ import { characterOf, weightOf } from './characters.ts';
 import { placeBlanks } from './clusters.ts';
 import { type Codes, createWordReader, hasClusters, hasRightToLeft, isOnePerPlace, isPlain, wordEnd } from './codes.ts';
 import type { Glyph, Rule, TextStyle } from './glyph.ts';
-import { eachObject, formObject, imageObject, pathObject } from './objects.ts';
+import { eachObject, eachOwnObject, formObject, imageObject, pathObject } from './objects.ts';
 import { callPdfium, type Pdfium } from './pdfium.ts';
 import { readStructure, type StructureElement } from './structure-tree.ts';
 
@@ -27,6 +27,8 @@ const noStyle: TextStyle = {
 };
 
 const glyphsPerPageMax = 400_000;
+/** A picture that may be the bullet of an item, in points. */
+const smallPictureMax = 10;
 /** FPDFBitmap_BGRA */
 const bgraFormat = 4;
 
@@ -210,18 +212,24 @@ export class PdfPage {
     return code === 0x20 && this.#calls.FPDFText_IsGenerated(this.#text, index) === 1;
   }
 
-  /** Lines and thin bars on the page. */
+  /** Lines and thin bars on the page, and pictures as small as bullets. */
   rules(): Rule[] {
     if (this.#page === 0) return [];
     const rules: Rule[] = [];
     this.#scratch(16, (address) => {
-      eachObject(this.#pdfium, this.#page, (object, kind) => {
-        if (kind !== pathObject) return;
+      const boxOf = (object: number): Rule | undefined => {
         if (this.#calls.FPDFPageObj_GetBounds(object, address, address + 4, address + 8, address + 12) === 0) return;
-        const view = new DataView(this.#pdfium.HEAPU8.buffer, address, 16);
         const rule = { left: 0, right: 0, top: 0, bottom: 0 };
-        this.#placeBox(view, rule);
-        rules.push(rule);
+        this.#placeBox(new DataView(this.#pdfium.HEAPU8.buffer, address, 16), rule);
+        return rule;
+      };
+      eachObject(this.#pdfium, this.#page, (object, kind) => {
+        const box = kind === pathObject ? boxOf(object) : undefined;
+        if (box) rules.push(box);
+      });
+      eachOwnObject(this.#pdfium, this.#page, (object, kind) => {
+        const box = kind === formObject || kind === imageObject ? boxOf(object) : undefined;
+        if (box && box.right - box.left < smallPictureMax && box.bottom - box.top < smallPictureMax) rules.push(box);
       });
     });
     return rules;

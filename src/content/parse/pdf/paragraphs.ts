@@ -1,4 +1,4 @@
-import type { Line } from './lines.ts';
+import { type Line, typicalLeading } from './lines.ts';
 import type { PdfTable } from './tables.ts';
 import { joinText, type WordList } from './words.ts';
 
@@ -47,19 +47,6 @@ function listMarker(text: string): string | undefined {
 /** Matches most lines without a marker, so that the slower patterns of markers are not tried on them. */
 const startsWithWord = /^[A-Za-hj-uw-z][A-Za-z]/;
 
-/** The usual distance of baselines in ems. */
-function typicalLeading(lines: Line[]): number {
-  const ratios: number[] = [];
-  for (let index = 1; index < lines.length; index++) {
-    const [above, line] = [lines[index - 1], lines[index]];
-    if (!above || !line || Math.abs(above.size - line.size) > 0.6) continue;
-    const ratio = (line.baseline - above.baseline) / line.size;
-    if (ratio > 0.8 && ratio < 2.4) ratios.push(ratio);
-  }
-  ratios.sort((a, b) => a - b);
-  return ratios[Math.floor(ratios.length * 0.4)] ?? 1.25;
-}
-
 /** A title in the type of the text has at least this many times the usual distance to it. */
 const setOffMin = 1.12;
 
@@ -73,6 +60,7 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   if (last.bold !== line.bold && !isMixed(group, last, line, all)) return false;
   const item = listMarker(first.text) !== undefined;
   if (startsItem(line, group)) return false;
+  if (isNextNote(first, line)) return false;
   if (last.mono !== line.mono && !(/[\p{L},(]$/u.test(last.text) && line.left <= first.left + line.size)) return false;
   const step = line.baseline - last.baseline;
   const overlap = Math.min(last.right, line.right) - Math.max(last.left, line.left);
@@ -88,6 +76,14 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   if (item && group.length > 1 && line.left < reference - line.size * 0.8 && isRagged(last, line, all)) return false;
   return !(item && line.left < first.left - line.size * 0.8);
 }
+
+/** Whether both lines begin with the numbers of footnotes, one after the other. */
+function isNextNote(first: Line, line: Line): boolean {
+  const [number, next] = [noteNumber.exec(first.text)?.[0], noteNumber.exec(line.text)?.[0]];
+  return number !== undefined && Number(next) === Number(number) + 1;
+}
+
+const noteNumber = /^\d{1,3}(?=\p{L})/u;
 
 /** Whether bold starts or ends within running text, which does not split the paragraph. */
 function isMixed(group: Line[], last: Line, line: Line, all: Line[]): boolean {
@@ -165,8 +161,16 @@ function isAlike(one: Line, line: Line): boolean {
   return Math.abs(one.size - line.size) < 1.5;
 }
 
+/** The edge that most lines of justified text share, otherwise the 90th percentile. Lines of code may be longer. */
 function furthest(lines: Line[]): number | undefined {
   const rights = Float64Array.from(lines, ({ right }) => right).sort();
+  const shareMin = Math.max(4, rights.length * 0.3);
+  let start = rights.length - 1;
+  for (let end = rights.length - 1; end >= rights.length * 0.8; end--) {
+    start = Math.min(start, end);
+    while (start > 0 && (rights[end] ?? 0) - (rights[start - 1] ?? 0) <= 3) start -= 1;
+    if (end - start + 1 >= shareMin) return rights[end];
+  }
   return rights[Math.max(0, Math.ceil(rights.length * 0.9) - 1)];
 }
 

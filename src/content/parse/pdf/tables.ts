@@ -1,3 +1,4 @@
+import { type BandedRow, BandFinder, hasLongCell } from './banded-tables.ts';
 import type { Rule } from './glyph.ts';
 import { type Bar, findBars, findGrids, type Grid, mergeCells, touch } from './grids.ts';
 import { joinSegments, type Line, type Segment, sameBaseline } from './lines.ts';
@@ -11,7 +12,7 @@ type Interval = { left: number; right: number };
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
   const { horizontal, vertical } = findBars(rules);
   const items = ruledTables(lines, horizontal, vertical);
-  return alignedTables(items, horizontal);
+  return alignedTables(items, horizontal, new BandFinder(lines));
 }
 
 function ruledTables(lines: Line[], horizontal: Bar[], vertical: Bar[]): FlowItem[] {
@@ -69,6 +70,9 @@ function holds(grid: Grid, line: Line): boolean {
   );
 }
 
+/** A cell with so many pieces, and most of those of its grid, is the frame of a slide with its title and footer. */
+const frameSegmentsMin = 6;
+
 /** Assigns texts to cells; neighbouring cells without a bar between them are one and repeat its text. */
 function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
   const { xs, ys } = grid;
@@ -84,6 +88,8 @@ function fillGrid(grid: Grid, segments: Segment[]): PdfTable | undefined {
     list.push(segment);
     cells.set(cell, list);
   }
+  const largest = Math.max(0, ...[...cells.values()].map((one) => one.length));
+  if (rows <= 3 && largest >= frameSegmentsMin && largest > segments.length * 0.6) return undefined; // a frame
   const filled = cells.size;
   if (filled < 3 || new Set(owner).size < 4) return undefined;
   // Repeating a heading over three columns is useful; repeating a nested table would copy half the page.
@@ -133,12 +139,21 @@ function cellText(segments: Segment[]): string {
 }
 
 /** Runs of lines whose parts are in the same columns. */
-function alignedTables(items: FlowItem[], horizontal: Bar[]): FlowItem[] {
+function alignedTables(items: FlowItem[], horizontal: Bar[], bands: BandFinder): FlowItem[] {
   const result: FlowItem[] = [];
   let at = 0;
   while (at < items.length) {
+    const rows = bands.find(items, at);
+    const banded = bandedTable(rows);
     const region = tableRegion(items, at);
-    const table = region.length >= 2 ? alignedTable(region, horizontal) : undefined;
+    // Rows of one line each are found more exactly by their columns.
+    const table =
+      region.length >= 2 && !(banded && rows.some(hasLongCell)) ? alignedTable(region, horizontal) : undefined;
+    if (banded && !table) {
+      result.push({ kind: 'table', table: banded.table });
+      at += banded.count;
+      continue;
+    }
     if (table) {
       result.push({ kind: 'table', table });
       at += region.length;
@@ -149,6 +164,39 @@ function alignedTables(items: FlowItem[], horizontal: Bar[]): FlowItem[] {
     }
   }
   return result;
+}
+
+const bandedCellMax = 120;
+const label = /^(?:[•‣▪●○◦■–*-]|\(?\w{1,3}[.)]|\[\w{1,6}\])$/;
+
+/** Rows of cells with several lines as a table, and how many lines it has. Lists and glossaries of one long column are none. */
+function bandedTable(rows: BandedRow[]): { table: PdfTable; count: number } | undefined {
+  const columns = columnsOf(rows, 0.3);
+  const heads = rows[0]?.segments ?? [];
+  if (columns.length < 2 || heads.some((head) => columnsAt(head, 10, columns).length > 1)) return undefined;
+  const cells = rows.map(({ lines }) => {
+    const row = columns.map((): string[] => []);
+    for (const line of [...lines].sort((a, b) => a.baseline - b.baseline))
+      cellsOf(line, columns).forEach((text, column) => {
+        if (text !== '') row[column]?.push(text);
+      });
+    return row.map((texts) => texts.join(' '));
+  });
+  const texts = cells.flat().filter((text) => text !== '');
+  const length = texts.reduce((sum, text) => sum + text.length, 0) / Math.max(1, texts.length);
+  if (texts.length < cells.length * columns.length * 0.5 || length > bandedCellMax) return undefined;
+  if (cells.filter((row) => label.test(row[0] ?? '')).length > cells.length * 0.4) return undefined;
+  const lines = rows.flatMap((row) => row.lines);
+  return {
+    table: {
+      rows: cells,
+      left: Math.min(...lines.map((line) => line.left)),
+      right: Math.max(...lines.map((line) => line.right)),
+      top: Math.min(...lines.map((line) => line.top)),
+      bottom: Math.max(...lines.map((line) => line.bottom)),
+    },
+    count: lines.length,
+  };
 }
 
 /** Consecutive lines from here on that could be rows: several parts each, or one part that continues a cell. */
@@ -184,6 +232,7 @@ function startsHeader(items: FlowItem[], at: number): boolean {
   if (first?.kind !== 'line') return false;
   if (
     row?.kind === 'line' &&
+    first.line.mono === row.line.mono &&
     row.line.segments.length >= 2 &&
     splitRow(first.line).segments.length >= row.line.segments.length
   ) {
@@ -222,7 +271,7 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
   ).length;
   if (ruled < 2 && several.filter((row) => row.mono).length > several.length / 2) return undefined; // code
   const cells = (isFine ? fineRows : rows).map((row) => cellsOf(row, columns));
-  if (!looksTabular(cells, columns.length, ruled)) return undefined;
+  if (!looksTabular(cells, columns.length, ruled) && !isGlossary(several, cells)) return undefined;
   return { ...box, rows: mergeContinuations(rows, cells) };
 }
 
@@ -262,7 +311,7 @@ function joinRow(group: Line[]): Line {
 }
 
 /** Columns lie between gutters: strips that at most a few rows (with a spanning cell) cross. */
-function columnsOf(rows: Line[]): Interval[] {
+function columnsOf(rows: { segments: Interval[]; size: number }[], crossedShare = 0.2): Interval[] {
   const edges = rows.flatMap((row) =>
     row.segments.flatMap((one) => [
       { x: one.left, step: 1 },
@@ -270,7 +319,7 @@ function columnsOf(rows: Line[]): Interval[] {
     ]),
   );
   edges.sort((a, b) => a.x - b.x || b.step - a.step);
-  const tolerated = rows.length >= 4 ? Math.floor(rows.length * 0.2) : 0;
+  const tolerated = rows.length >= 4 ? Math.floor(rows.length * crossedShare) : 0;
   const columns: Interval[] = [];
   let cover = 0;
   let start: number | undefined;
@@ -346,6 +395,22 @@ function looksTabular(cells: string[][], columns: number, ruled: number): boolea
   if (columns === 2) return rows.length >= 3 && length < 28 && (numeric > 0.25 || (rows.length >= 4 && length < 22));
   return (rows.length >= 3 && length < 30) || (rows.length >= 2 && length < 22 && columns >= 3);
 }
+
+/** Whether rows of two columns have short names at the left, and beside them texts that begin at exactly the same place. */
+function isGlossary(several: Line[], cells: string[][]): boolean {
+  const rows = cells.filter(([name, text]) => name !== '' && text !== '');
+  const [first] = several;
+  if (!first || rows.length < 4 || rows.some((row) => row.length !== 2 || label.test(row[0] ?? ''))) return false;
+  const start = first.segments[1]?.left ?? 0;
+  if (several.some(({ segments }) => segments.length !== 2 || Math.abs((segments[1]?.left ?? 0) - start) > 2))
+    return false;
+  const names = rows.reduce((sum, [name = '']) => sum + name.length, 0) / rows.length;
+  return (
+    names < glossaryNameMax && rows.every(([name = '', text = '']) => name.length < text.length + glossaryNameMax * 2)
+  );
+}
+
+const glossaryNameMax = 28;
 
 /** A line that leaves the first column empty and follows closely belongs to the row above it. */
 function mergeContinuations(region: Line[], cells: string[][]): string[][] {

@@ -1,9 +1,10 @@
 import { type Block, escapeText, oneLine, writeMarkdown } from '../write-markdown.ts';
 import { addDrawnBullets } from './bullets.ts';
 import { splitColumns } from './columns.ts';
+import { Footnotes, markReferences } from './footnotes.ts';
 import { dropFurniture } from './furniture.ts';
 import type { Rule } from './glyph.ts';
-import { type DocumentLook, headingLevels, LookCounter, roleLevel } from './headings.ts';
+import { type DocumentLook, headingLevels, joinChapterNumbers, LookCounter, roleLevel } from './headings.ts';
 import { buildLines, type Line, type Segment } from './lines.ts';
 import { orderLines } from './order.ts';
 import { buildParagraphs, type PdfBlock, type TextBlock } from './paragraphs.ts';
@@ -65,21 +66,28 @@ export function writePages(pages: Page[]): string {
       words.addLine(line.text, lines[index - 1]?.hyphenated === true, line.hyphenated);
     });
   const kept = dropFurniture(pages, look.bodySize);
-  const blocks: { page: number; blocks: PdfBlock[] }[] = pages.map((page, index) => ({
+  const footnotes = new Footnotes();
+  const blocks = pages.map((page, index) => ({
     page: page.number,
-    blocks: pageBlocks(page, kept[index] ?? [], words),
+    ...footnotes.take(joinChapterNumbers(pageBlocks(page, kept[index] ?? [], words), look), look),
   }));
   const all = blocks.flatMap((one) => one.blocks);
   const hasHeadingRoles = all.some((block) => block.kind === 'text' && roleLevel(block.role) !== undefined);
   const levels = headingLevels(all, { ...look, hasHeadingRoles });
   const out: Block[] = [];
   const joined = new Map<Paragraph, string[]>();
-  blocks.forEach(({ page, blocks: own }, index) => {
+  /** The footnotes of the page before, which follow the paragraph that continues on this one. */
+  const notes: Block[] = [];
+  blocks.forEach(({ page, blocks: own, notes: ownNotes }, index) => {
     const written = writeBlocks(own, levels, look);
-    if (index > 0) joinAcrossPages(out, written, page, words, joined);
+    const goesOn = index > 0 && joinAcrossPages(out, written, words, joined, page);
+    if (!goesOn || written.length > 0) out.push(...notes.splice(0));
+    if (index > 0 && !goesOn) out.push({ type: 'comment', text: `page ${page}` });
+    notes.push(...ownNotes);
     if (pages[index]?.unread) out.push({ type: 'comment', text: `page ${page} is a picture without text` });
     out.push(...written);
   });
+  out.push(...notes);
   for (const [paragraph, pieces] of joined) paragraph.text = pieces.join('');
   return writeMarkdown(out);
 }
@@ -136,7 +144,7 @@ function writeBlocks(blocks: PdfBlock[], levels: Map<PdfBlock, number>, look: Do
       addCode(out, block);
       continue;
     }
-    const text = escapeText(withoutLeaders(block.text)).replaceAll(/\s*\n\s*/g, '  \n');
+    const text = markReferences(escapeText(withoutLeaders(block.text))).replaceAll(/\s*\n\s*/g, '  \n');
     if (level !== undefined) out.push({ type: 'heading', level, text: oneLine(`${numberOf(block.marker)} ${text}`) });
     else if (block.role === 'Figure')
       out.push({ type: 'paragraph', text: `![${oneLine(text).replaceAll(/[[\]]/g, '\\$&')}](image)` });
@@ -202,16 +210,16 @@ function itemBlock(block: TextBlock, text: string, depth: number): Block {
 }
 
 /**
- * Joins a paragraph that clearly continues after a page break. The comment with the page number stays in place. `joined`
+ * Joins a paragraph that clearly continues after a page break. Returns whether it does. `joined`
  * collects the pieces of such paragraphs, which may continue over thousands of pages.
  */
 function joinAcrossPages(
   out: Block[],
   next: Block[],
-  page: number,
   words: WordList,
   joined: Map<Paragraph, string[]>,
-): void {
+  page: number,
+): boolean {
   const last = out.at(-1);
   const first = next[0];
   const pieces = last?.type === 'paragraph' ? (joined.get(last) ?? [last.text]) : [];
@@ -224,8 +232,7 @@ function joinAcrossPages(
     /^\p{Ll}/u.test(first.text);
   if (!goesOn) {
     if (piece !== undefined) pieces.push(piece);
-    out.push({ type: 'comment', text: `page ${page}` });
-    return;
+    return false;
   }
   next.shift();
   const word = /^\S+/.exec(first.text)?.[0] ?? '';
@@ -233,4 +240,5 @@ function joinAcrossPages(
   const whole = /\p{L}-$/u.test(piece) ? words.join(piece, word) : joinText(piece, word);
   pieces.push(whole, ` <!-- page ${page} -->${rest}`);
   joined.set(last, pieces);
+  return true;
 }
