@@ -21,7 +21,7 @@ function includes(markdown: string, wanted: string[], unwanted: string[] = []): 
 
 const titled = (inner: string): string => `<div id="item"><h1>Old harbour closed</h1>${inner}</div>`;
 
-test('a short news on a page that consists of links otherwise is read as an article, if it follows its title', () => {
+test('a short news item on a page that otherwise consists of links is read as an article if it follows its title', () => {
   const menu = (about: string): string =>
     Array.from(
       { length: 10 },
