@@ -3,6 +3,8 @@ import { type RecentApps, recentApps } from '../fairness/recent-apps.ts';
 
 /** How long a job works in one turn while others wait for theirs. One that shows no work for as long waits for something. */
 const turnMs = 1_000;
+/** A job works for long after so many steps since it began or resumed. Others may be slow because the machine is. */
+const longSteps = 100;
 /** How long a turn is kept for a job that has yet to be claimed. */
 const claimMs = 250;
 const lookMs = 100;
@@ -31,6 +33,7 @@ export type JobTurn = {
 
 type Work = {
   isInSlot: boolean;
+  steps: number;
   /** When its turn began, and when it last showed that it works. */
   sinceMs: number;
   workedMs: number;
@@ -53,8 +56,8 @@ type AppWork = {
 /**
  * While other apps send requests to this process, as many jobs of an app work at a time as the machine has processors:
  * they share the event loop and the database with those requests. A job that shows no work for a second mostly waits
- * for something else and keeps no other waiting. One that works for longer, step after step, has turns of a second,
- * with the other long ones of its app and those that are due.
+ * for something else and keeps no other waiting, and neither does one that is slow. One that works for long, step after
+ * step, has turns of a second, with the other long ones of its app and those that are due.
  */
 export class Turns {
   readonly #apps: RecentApps;
@@ -85,7 +88,7 @@ export class Turns {
   begin(app: string): JobTurn {
     const own = this.#workOf(app);
     const nowMs = this.#apps.nowMs();
-    const work: Work = { isInSlot: true, sinceMs: nowMs, workedMs: nowMs, paused: undefined };
+    const work: Work = { isInSlot: true, steps: 0, sinceMs: nowMs, workedMs: nowMs, paused: undefined };
     own.works.add(work);
     own.isWanted = false;
     own.claimUntilMs = 0;
@@ -108,6 +111,7 @@ export class Turns {
     own?.works.delete(work);
     this.#resume(app, work);
     work.isInSlot = false;
+    work.steps = 0;
     work.sinceMs = Number.POSITIVE_INFINITY;
     if (own === undefined) return;
     this.#pass(app, own);
@@ -116,6 +120,8 @@ export class Turns {
 
   #giveWay(app: string, work: Work, signal: AbortSignal): Promise<void> | undefined {
     if (work.paused) return work.paused.promise;
+    work.steps += 1;
+    if (work.steps < longSteps) return undefined;
     const nowMs = this.#apps.nowMs();
     work.workedMs = nowMs;
     // It has resumed outside of its slot. Such a job counts once it has worked for a turn.

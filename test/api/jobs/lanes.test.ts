@@ -8,7 +8,13 @@ import type { Db } from '../../../src/db/database.ts';
 import { RecentApps } from '../../../src/fairness/recent-apps.ts';
 import { JobSlots } from '../../../src/jobs/job-slots.ts';
 import { addJob } from '../../../src/jobs/queue.ts';
-import { startWorkers, type Task, type Workers, type WorkersOptions } from '../../../src/jobs/workers.ts';
+import {
+  type JobContext,
+  startWorkers,
+  type Task,
+  type Workers,
+  type WorkersOptions,
+} from '../../../src/jobs/workers.ts';
 import { newUuid } from '../../../src/lib/ids.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { createTestDatabase, type TestDatabase, takeAway } from '../../support/database.ts';
@@ -142,6 +148,32 @@ test('jobs that hang for more than a second keep no other job of their app waiti
   gate.open();
 });
 
+/** What makes a job a long one. */
+async function makeManySteps(giveWay: JobContext['giveWay']): Promise<void> {
+  for (let step = 0; step < 100; step++) await giveWay();
+}
+
+test('jobs of few steps have no turns, however slow they are', async () => {
+  let nowMs = 0;
+  const apps = new RecentApps(() => nowMs);
+  const gate = Promise.withResolvers<void>();
+  let working = 0;
+  let ended = 0;
+  const work: Task = async (_, { giveWay }) => {
+    working += 1;
+    await gate.promise;
+    for (let step = 0; step < 20; step++) await giveWay();
+    ended += 1;
+  };
+  for (let n = 0; n < 6; n++) await addJob(database.db, 'work', { appId: hostile });
+  await start({ work }, 6, { slots: new JobSlots(6, { apps, processors: 2 }) });
+  await until(() => working === 6);
+  nowMs = 2_000;
+  apps.note(other);
+  gate.resolve();
+  await until(() => ended === 6);
+});
+
 test('jobs that work without a pause have turns, as many at a time as there are processors, while other apps send requests', async () => {
   let nowMs = 0;
   const apps = new RecentApps(() => nowMs);
@@ -152,6 +184,7 @@ test('jobs that work without a pause have turns, as many at a time as there are 
   const now = new Set<string>();
   const all = new Set<string>();
   const work: Task = async (_, { jobId, giveWay }) => {
+    await makeManySteps(giveWay);
     // As jobs that wait for something, they all get a slot.
     waiting += 1;
     await waits.promise;
@@ -190,6 +223,7 @@ test('a job that is due and long ones of its app have turns alternately, while o
   const order: string[] = [];
   const long: Task = async (payload, { giveWay }) => {
     const { name } = payload as { name: string };
+    await makeManySteps(giveWay);
     while (!stopped.signal.aborted) {
       await giveWay();
       if (order.at(-1) !== name) order.push(name);
