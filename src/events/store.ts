@@ -19,15 +19,17 @@ export type Positions = { after: number; last: number };
 export async function numberEvents(tx: Db, scope: Scope, rowsMax: number): Promise<Positions | undefined> {
   const after = await lockLog(tx, scope);
   if (after === undefined) return undefined;
-  // A separate statement also sees events committed while the first one waited for the lock.
+  // A separate statement also sees events committed while the first one waited for the lock. The array keeps a plan that
+  // was made for an empty table from reading the whole table.
   const [row] = await tx<[{ last: number }]>`
-    with numbered as (
+    with next as materialized (
+      select id, place from events
+      where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and heard and position is null
+      order by place limit ${rowsMax}),
+    numbered as (
       update events e set position = n.position
-      from (select id, ${after}::bigint + row_number() over (order by place) as position
-        from (select id, place from events
-          where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId} and heard and position is null
-          order by place limit ${rowsMax}) next) n
-      where e.app_id = ${scope.appId} and e.id = n.id
+      from (select id, ${after}::bigint + row_number() over (order by place) as position from next) n
+      where e.app_id = ${scope.appId} and e.id = any (array(select id from next)) and e.id = n.id
       returning 1)
     update event_logs set position = position + (select count(*) from numbered)
     where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}
