@@ -55,6 +55,17 @@ type State = {
   firstLine: number;
 };
 
+/** What `\pard` resets. */
+const plainParagraph = {
+  inTable: false,
+  style: 0,
+  outline: undefined,
+  listLevel: 0,
+  inList: false,
+  left: 0,
+  firstLine: 0,
+};
+
 /** A note that is being read, and what was read of the paragraph that refers to it. */
 type Note = { depth: number; blocks: Block[]; pieces: Piece[]; listText: string };
 
@@ -74,13 +85,7 @@ class RtfReader {
     strike: false,
     script: '',
     hidden: false,
-    inTable: false,
-    style: 0,
-    outline: undefined,
-    listLevel: 0,
-    inList: false,
-    left: 0,
-    firstLine: 0,
+    ...plainParagraph,
   };
   #baseCodepage = 'windows-1252';
   #font = 0;
@@ -137,15 +142,7 @@ class RtfReader {
     footnote: (state) => this.#startNote(state),
 
     pard: (state) => {
-      Object.assign(state, {
-        inTable: false,
-        style: 0,
-        outline: undefined,
-        listLevel: 0,
-        inList: false,
-        left: 0,
-        firstLine: 0,
-      });
+      Object.assign(state, plainParagraph);
     },
     intbl: (state) => {
       state.inTable = true;
