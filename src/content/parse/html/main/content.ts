@@ -15,7 +15,7 @@ import { addStated, productContent } from './product.ts';
 import { withoutShortcodes } from './shortcodes.ts';
 import { streamedBody } from './streamed.ts';
 import { findPosts, preloadedPosts, threadContent } from './thread.ts';
-import { textsBelowTitle, titledArticle } from './titled.ts';
+import { hasTextBelowTitle, titledArticle } from './titled.ts';
 import { wholePage } from './whole-page.ts';
 
 /** The main content of a page: what the rules for its type keep, or the parts that the fitted trees choose. */
@@ -56,7 +56,7 @@ function mayBeArticle(
 ): boolean {
   if (type !== 'listing' && type !== 'collection') return false;
   const odds = types.article / types[type];
-  return odds > articleOddsMin || (odds > titledOddsMin && textsBelowTitle(body, title).length > 0);
+  return odds > articleOddsMin || (odds > titledOddsMin && hasTextBelowTitle(body, title));
 }
 
 /** What the rules of articles keep of a list is mostly links. */
