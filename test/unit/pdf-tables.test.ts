@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseDocument } from '../../src/content/parse/parse.ts';
 import { buildPdf } from '../../src/content/parse/sample-pdf.ts';
+import { handbookPdf } from '../support/handbook-pdf.ts';
 
 const line = (text: string, x: number, y: number): string => `BT /F1 10 Tf ${x} ${y} Td (${text}) Tj ET`;
 
@@ -60,4 +61,45 @@ test('the boxes of a slide around its title, its text and its footer are no tabl
   );
   assert.doesNotMatch(markdown, /\|/);
   assert.match(markdown, /What is kept\n\n.*Line 0 of what the slide says\n\nLine 1/);
+});
+
+const harvests = [
+  ['2011-2012', '1,087,948', '1,022,490', '292,652'],
+  ['2013-2014', '2,586,688', '2,568,738', '647,701'],
+  ['2015-2016', '3,867,692', '3,576,723', '935,862'],
+];
+
+test('rows of numbers in a typewriter face are a table; lines of code with gaps are none', async () => {
+  const drawn = (rows: string[][]) =>
+    rows.flatMap((cells, row) =>
+      cells.map((text, at) => ({ text, x: 72 + at * 110, y: 700 - row * 13, font: 'code' as const })),
+    );
+  const table = (await parseDocument({ bytes: handbookPdf([drawn(harvests)]) })).markdown;
+  for (const cells of harvests) assert.ok(table.includes(`| ${cells.join(' | ')} |`), table);
+  const code = [
+    ['let total = 0;', '// tons', 'number'],
+    ['for (ship of all)', '// each', 'Ship'],
+    ['total += tons;', '// sum', 'number'],
+  ];
+  assert.doesNotMatch((await parseDocument({ bytes: handbookPdf([drawn(code)]) })).markdown, /\|/);
+});
+
+test('a rule that is drawn in pieces, one below each cell, sets off a table like a whole one', async () => {
+  const rows = [
+    ['Variable', 'Assumption for the years to come'],
+    ...['North', 'South'].map((name) => [`${name} quay`, 'The tonnage of ships grows by a tenth each year']),
+  ];
+  const texts = rows.flatMap((cells, row) => cells.map((cell, at) => line(cell, 72 + at * 160, 700 - row * 14)));
+  const rules = [711, 696, 668].flatMap((y) => [`70 ${y} 150 0.7 re f`, `220 ${y} 250 0.7 re f`]);
+  const markdown = await read(...texts, ...rules);
+  for (const cells of rows) assert.ok(markdown.includes(`| ${cells.join(' | ')} |`), markdown);
+});
+
+test('text that is drawn beside the page is left out', async () => {
+  const alphabet = 'BT /F1 100 Tf 540 650 Td (zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA) Tj ET';
+  const proof = line('To be removed before printing', 100, 820);
+  assert.equal(
+    await read(alphabet, proof, line('The harbour has three berths.', 72, 600)),
+    'The harbour has three berths.',
+  );
 });

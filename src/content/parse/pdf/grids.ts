@@ -67,6 +67,18 @@ export function findBars(rules: Rule[]): { horizontal: Bar[]; vertical: Bar[] } 
   return { horizontal, vertical };
 }
 
+/** Bars that touch end to end as one, as the rules below the cells of a row are. */
+export function joinBars(bars: Bar[]): Bar[] {
+  const joined: Bar[] = [];
+  for (const bar of bars.toSorted((a, b) => Math.round(a.at) - Math.round(b.at) || a.from - b.from)) {
+    const last = joined.at(-1);
+    if (last && Math.round(last.at) === Math.round(bar.at) && bar.from <= last.to + touch)
+      last.to = Math.max(last.to, bar.to);
+    else joined.push({ ...bar });
+  }
+  return joined;
+}
+
 /** Groups of crossing bars that form at least two columns and two rows, or a box of them. */
 export function findGrids(horizontal: Bar[], vertical: Bar[]): Grid[] {
   if (horizontal.length < 2 || vertical.length < 2 || horizontal.length * vertical.length > crossingsMax) return [];

@@ -1,6 +1,6 @@
 import { type BandedRow, BandFinder, hasLongCell } from './banded-tables.ts';
 import type { Rule } from './glyph.ts';
-import { type Bar, findBars, findGrids, type Grid, mergeCells, touch } from './grids.ts';
+import { type Bar, findBars, findGrids, type Grid, joinBars, mergeCells, touch } from './grids.ts';
 import { joinSegments, type Line, type Segment, sameBaseline } from './lines.ts';
 
 export type PdfTable = { rows: string[][]; left: number; right: number; top: number; bottom: number };
@@ -12,7 +12,7 @@ type Interval = { left: number; right: number };
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
   const { horizontal, vertical } = findBars(rules);
   const items = ruledTables(lines, horizontal, vertical);
-  return alignedTables(items, horizontal, new BandFinder(lines));
+  return alignedTables(items, joinBars(horizontal), new BandFinder(lines));
 }
 
 function ruledTables(lines: Line[], horizontal: Bar[], vertical: Bar[]): FlowItem[] {
@@ -269,8 +269,9 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
   const ruled = horizontal.filter(
     (bar) => bar.at > box.top - 12 && bar.at < box.bottom + 12 && bar.from < box.left + 20 && bar.to > box.right - 20,
   ).length;
-  if (ruled < 2 && several.filter((row) => row.mono).length > several.length / 2) return undefined; // code
   const cells = (isFine ? fineRows : rows).map((row) => cellsOf(row, columns));
+  const isCode = several.filter((row) => row.mono).length > several.length / 2 && numericShare(cells) < 0.5;
+  if (ruled < 2 && isCode) return undefined;
   if (!looksTabular(cells, columns.length, ruled) && !isGlossary(several, cells)) return undefined;
   return { ...box, rows: mergeContinuations(rows, cells) };
 }
@@ -388,12 +389,17 @@ function looksTabular(cells: string[][], columns: number, ruled: number): boolea
   const texts = rows.flat().filter((text) => text !== '');
   const length = texts.reduce((sum, text) => sum + text.length, 0) / Math.max(1, texts.length);
   const filled = texts.length / Math.max(1, rows.length * columns);
-  const numeric = texts.filter((text) => /^[\s\d.,%$€£+()/:-]+$/.test(text)).length / Math.max(1, texts.length);
+  const numeric = numericShare(rows);
   if (rows.some((row) => /^(?:[•‣▪●○◦■–-]|\(?\w{1,3}[.)])$/.test(row[0] ?? '')) && columns === 2) return false;
   if (filled < 0.45) return false;
   if (ruled >= 2) return rows.length >= 2 && length < 80;
   if (columns === 2) return rows.length >= 3 && length < 28 && (numeric > 0.25 || (rows.length >= 4 && length < 22));
   return (rows.length >= 3 && length < 30) || (rows.length >= 2 && length < 22 && columns >= 3);
+}
+
+function numericShare(cells: string[][]): number {
+  const texts = cells.flat().filter((text) => text !== '');
+  return texts.filter((text) => /^[\s\d.,%$€£+()/:-]+$/.test(text)).length / Math.max(1, texts.length);
 }
 
 /** Whether rows of two columns have short names at the left, and beside them texts that begin at exactly the same place. */

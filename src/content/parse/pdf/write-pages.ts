@@ -40,10 +40,18 @@ export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
     tree,
     segments: all,
   } = isMostlyRightToLeft(drawn.segments.map(({ text }) => text)) ? mirror(drawn) : drawn;
-  const drawnText = all.filter((segment) => !segment.artifact || tree.length === 0);
+  const drawnText = all.filter(
+    (segment) => (!segment.artifact || tree.length === 0) && isOnPage(segment, width, height),
+  );
   const segments = tree.length === 0 ? addDrawnBullets(drawnText, rules) : drawnText;
   const lines = buildLines(segments.filter((segment) => !segment.turned));
   return { number, width, height, lines, turned: segments.filter(({ turned }) => turned), rules, tree, unread };
+}
+
+/** Whether the middle of a text is on the page. What is drawn beside it, such as the alphabet of a font, is not shown. */
+function isOnPage({ left, right, top, bottom }: Segment, width: number, height: number): boolean {
+  const [x, y] = [(left + right) / 2, (top + bottom) / 2];
+  return x >= 0 && x <= width && y >= 0 && y <= height;
 }
 
 /** Mirrors a right-to-left page, so that columns, indents and cells are found as on other pages. */
