@@ -95,11 +95,8 @@ test('a rule that is drawn in pieces, one below each cell, sets off a table like
   for (const cells of rows) assert.ok(markdown.includes(`| ${cells.join(' | ')} |`), markdown);
 });
 
-test('text that is drawn beside the page is left out', async () => {
-  const alphabet = 'BT /F1 100 Tf 540 650 Td (zyxwvutsrqponmlkjihgfedcbaZYXWVUTSRQPONMLKJIHGFEDCBA) Tj ET';
-  const proof = line('To be removed before printing', 100, 820);
-  assert.equal(
-    await read(alphabet, proof, line('The harbour has three berths.', 72, 600)),
-    'The harbour has three berths.',
-  );
+test('text above the page or left of it is left out, and what does not fit on the page is kept', async () => {
+  const proofs = [line('To be removed before printing', 100, 820), line('Plate 3', -90, 600)];
+  const text = [line('The harbour has three berths.', 72, 600), line('They are full in summer.', 72, -20)];
+  assert.equal(await read(...proofs, ...text), 'The harbour has three berths.\n\nThey are full in summer.');
 });

@@ -7,10 +7,11 @@ const skewSamplesMax = 40_000;
 /** Noise below this level (standard deviation, in grey levels) does not disturb recognition, but smoothing it would. */
 const noiseMin = 4;
 
-/** Prepares a scan for recognition: straightens its lines and smooths the grain of the scanner. */
+/** A copy for recognition, with straight lines and without the grain of the scanner. */
 export function prepareForRecognition(image: GreyImage): GreyImage {
   const noise = measureNoise(image);
-  const smooth = noise < noiseMin ? image : smoothen(image, Math.min(1, noise / 12));
+  const smooth =
+    noise < noiseMin ? { ...image, pixels: image.pixels.slice() } : smoothen(image, Math.min(1, noise / 12));
   const degrees = measureSkew(smooth);
   return Math.abs(degrees) < skewDegreesMin ? smooth : rotate(smooth, degrees);
 }
@@ -33,6 +34,26 @@ export function scaleDown(image: GreyImage, pixelsMax: number): GreyImage {
     }
   }
   return { width, height, pixels };
+}
+
+/** Twice as wide and high, between the pixels in proportion to their distance. */
+export function scaleUp(image: GreyImage): GreyImage {
+  const { width, height, pixels } = image;
+  const out = new Uint8Array(4 * pixels.length);
+  for (let y = 0; y < 2 * height; y++) {
+    const upper = Math.max(0, (y - 1) >> 1);
+    const lower = Math.min(height - 1, upper + (y > 0 ? 1 : 0));
+    const down = y % 2 === 0 ? 0.75 : 0.25;
+    for (let x = 0; x < 2 * width; x++) {
+      const left = Math.max(0, (x - 1) >> 1);
+      const right = Math.min(width - 1, left + (x > 0 ? 1 : 0));
+      const across = x % 2 === 0 ? 0.75 : 0.25;
+      const a = (pixels[upper * width + left] ?? 0) * (1 - across) + (pixels[upper * width + right] ?? 0) * across;
+      const b = (pixels[lower * width + left] ?? 0) * (1 - across) + (pixels[lower * width + right] ?? 0) * across;
+      out[y * 2 * width + x] = a * (1 - down) + b * down + 0.5;
+    }
+  }
+  return { width: 2 * width, height: 2 * height, pixels: out };
 }
 
 /** The grey level that best separates dark from light (Otsu, 1979). */

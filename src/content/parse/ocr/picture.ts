@@ -4,13 +4,16 @@ import { buildPage, writePages } from '../pdf/write-pages.ts';
 import { type Reading, Unfinished } from '../reading.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import { loadOcrEngine } from './engine.ts';
-import { scaleDown } from './image.ts';
+import { scaleDown, scaleUp } from './image.ts';
 import { readPicture } from './read-picture.ts';
 
 /** Recognition takes time in proportion to the pixels, and more pixels do not improve it. */
 const recognisedPixelsMax = 12_000_000;
 /** Assumed, because the resolution that pictures state seldom matches the size of the text on paper. */
 const assumedDotsPerInch = 150;
+
+/** The type of screens and thumbnails is too small for the engine. Pictures whose shorter side is below this are doubled. */
+const smallSideMax = 1_200;
 
 /** Reads a picture (PNG, JPEG, GIF, WebP, BMP, TIFF) as a document of one page. Throws ParseError. */
 export async function parsePicture(bytes: Uint8Array, reading: Reading): Promise<ParsedDocument> {
@@ -20,7 +23,11 @@ export async function parsePicture(bytes: Uint8Array, reading: Reading): Promise
   if (ocr === 'later') throw new Unfinished('pictures');
   const engine = await loadOcrEngine(ocr);
   const picture = scaleDown(engine.decode(bounded), recognisedPixelsMax);
-  const drawn = readPicture(engine, picture, assumedDotsPerInch);
+  const isSmall =
+    Math.min(picture.width, picture.height) < smallSideMax && picture.width * picture.height * 4 <= recognisedPixelsMax;
+  const drawn = isSmall
+    ? readPicture(engine, scaleUp(picture), 2 * assumedDotsPerInch)
+    : readPicture(engine, picture, assumedDotsPerInch);
   if (drawn.characters === 0) throw failed('No text could be recognised in the picture.');
   reading.recognised.push({ page: 1, confidence: drawn.confidence, characters: drawn.characters });
   const markdown = writePages([buildPage(1, { ...drawn, tree: [] }, false)]);

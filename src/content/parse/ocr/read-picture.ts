@@ -4,7 +4,9 @@ import { buildSegments, type Segment } from '../pdf/lines.ts';
 import { splitByCells, takeTables } from './cells.ts';
 import type { OcrLine, TesseractEngine } from './engine.ts';
 import { type GreyImage, prepareForRecognition } from './image.ts';
+import { darkOnLight, evenLight } from './light.ts';
 import { findRules } from './rules.ts';
+import { levelLines, standUp } from './upright.ts';
 
 /** A recognised page in the form that the layout analysis of PDF pages reads, in points. */
 type RecognisedPage = {
@@ -23,8 +25,19 @@ const wordConfidenceMin = 25;
 const xHeightShare = 0.47;
 const ascentShare = 0.8;
 
-/** Reads the text of a picture. */
+/** A page that is read with less confidence may be upside down. */
+const uprightConfidenceMin = 0.7;
+
+/** Reads the text of a picture, whichever way up it is, in shade or light, dark on light or light on dark. */
 export function readPicture(engine: TesseractEngine, picture: GreyImage, dotsPerInch: number): RecognisedPage {
+  const image = levelLines(engine, darkOnLight(evenLight(picture)), dotsPerInch);
+  const page = readLevel(engine, image, dotsPerInch);
+  if (page.confidence >= uprightConfidenceMin) return page;
+  const turned = standUp(engine, image, dotsPerInch);
+  return turned ? readLevel(engine, turned, dotsPerInch) : page;
+}
+
+function readLevel(engine: TesseractEngine, picture: GreyImage, dotsPerInch: number): RecognisedPage {
   const image = prepareForRecognition(picture);
   const scale = 72 / dotsPerInch;
   const drawn = findRules(image);

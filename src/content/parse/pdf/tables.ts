@@ -12,7 +12,7 @@ type Interval = { left: number; right: number };
 export function findTables(lines: Line[], rules: Rule[]): FlowItem[] {
   const { horizontal, vertical } = findBars(rules);
   const items = ruledTables(lines, horizontal, vertical);
-  return alignedTables(items, joinBars(horizontal), new BandFinder(lines));
+  return alignedTables(items, horizontal, new BandFinder(lines));
 }
 
 function ruledTables(lines: Line[], horizontal: Bar[], vertical: Bar[]): FlowItem[] {
@@ -266,14 +266,20 @@ function alignedTable(region: Line[], horizontal: Bar[]): PdfTable | undefined {
     top: Math.min(...region.map((line) => line.top)),
     bottom: Math.max(...region.map((line) => line.bottom)),
   };
-  const ruled = horizontal.filter(
-    (bar) => bar.at > box.top - 12 && bar.at < box.bottom + 12 && bar.from < box.left + 20 && bar.to > box.right - 20,
-  ).length;
+  const ruled = rulesAcross(box, horizontal);
   const cells = (isFine ? fineRows : rows).map((row) => cellsOf(row, columns));
-  const isCode = several.filter((row) => row.mono).length > several.length / 2 && numericShare(cells) < 0.5;
-  if (ruled < 2 && isCode) return undefined;
+  const isMono = several.filter((row) => row.mono).length > several.length / 2;
+  if (ruled < 2 && isMono && shareOf(cells.flat(), isNumber) < 0.5) return undefined; // code
   if (!looksTabular(cells, columns.length, ruled) && !isGlossary(several, cells)) return undefined;
   return { ...box, rows: mergeContinuations(rows, cells) };
+}
+
+/** How many rules go across a table. Rules of its cells that touch end to end are one; those of a slide's frame begin farther left. */
+function rulesAcross({ left, right, top, bottom }: Omit<PdfTable, 'rows'>, horizontal: Bar[]): number {
+  const near = horizontal.filter(({ at }) => at > top - 12 && at < bottom + 12);
+  const isAcross = ({ from, to }: Bar): boolean => from < left + 20 && to > right - 20;
+  const pieces = near.filter(({ from }) => from > left - 20);
+  return Math.max(near.filter(isAcross).length, joinBars(pieces).filter(isAcross).length);
 }
 
 /** The row with its parts cut at every wider gap. */
@@ -389,7 +395,7 @@ function looksTabular(cells: string[][], columns: number, ruled: number): boolea
   const texts = rows.flat().filter((text) => text !== '');
   const length = texts.reduce((sum, text) => sum + text.length, 0) / Math.max(1, texts.length);
   const filled = texts.length / Math.max(1, rows.length * columns);
-  const numeric = numericShare(rows);
+  const numeric = shareOf(texts, (text) => numeral.test(text));
   if (rows.some((row) => /^(?:[•‣▪●○◦■–-]|\(?\w{1,3}[.)])$/.test(row[0] ?? '')) && columns === 2) return false;
   if (filled < 0.45) return false;
   if (ruled >= 2) return rows.length >= 2 && length < 80;
@@ -397,9 +403,15 @@ function looksTabular(cells: string[][], columns: number, ruled: number): boolea
   return (rows.length >= 3 && length < 30) || (rows.length >= 2 && length < 22 && columns >= 3);
 }
 
-function numericShare(cells: string[][]): number {
-  const texts = cells.flat().filter((text) => text !== '');
-  return texts.filter((text) => /^[\s\d.,%$€£+()/:-]+$/.test(text)).length / Math.max(1, texts.length);
+const numeral = /^[\s\d.,%$€£+()/:-]+$/;
+
+function isNumber(text: string): boolean {
+  return /\d/.test(text) && numeral.test(text);
+}
+
+function shareOf(cells: string[], test: (text: string) => boolean): number {
+  const texts = cells.filter((text) => text !== '');
+  return texts.filter(test).length / Math.max(1, texts.length);
 }
 
 /** Whether rows of two columns have short names at the left, and beside them texts that begin at exactly the same place. */

@@ -40,18 +40,13 @@ export function buildPage(number: number, drawn: Drawn, unread: boolean): Page {
     tree,
     segments: all,
   } = isMostlyRightToLeft(drawn.segments.map(({ text }) => text)) ? mirror(drawn) : drawn;
+  // Notes of the printer are above the page or left of it. What is right of it or below does not fit on it.
   const drawnText = all.filter(
-    (segment) => (!segment.artifact || tree.length === 0) && isOnPage(segment, width, height),
+    (segment) => (!segment.artifact || tree.length === 0) && segment.right > 0 && segment.bottom > 0,
   );
   const segments = tree.length === 0 ? addDrawnBullets(drawnText, rules) : drawnText;
   const lines = buildLines(segments.filter((segment) => !segment.turned));
   return { number, width, height, lines, turned: segments.filter(({ turned }) => turned), rules, tree, unread };
-}
-
-/** Whether the middle of a text is on the page. What is drawn beside it, such as the alphabet of a font, is not shown. */
-function isOnPage({ left, right, top, bottom }: Segment, width: number, height: number): boolean {
-  const [x, y] = [(left + right) / 2, (top + bottom) / 2];
-  return x >= 0 && x <= width && y >= 0 && y <= height;
 }
 
 /** Mirrors a right-to-left page, so that columns, indents and cells are found as on other pages. */
