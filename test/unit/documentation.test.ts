@@ -193,6 +193,23 @@ test('a function, a term and a figure lose their permalinks, and a paragraph kee
   assert.equal(markdownOf(body), '- **quad(f)**\n    - Integrates.\n\nA curve\n\nSee ¶ 4 and §.');
 });
 
+test('headings of a wiki lose their links for editing in any language', () => {
+  const edit = '<span class="mw-editsection"><span>[</span><a href="/e">Bearbeiten</a> | <a href="/q">Quelltext</a><span>]</span></span>';
+  const body = `<h2>Leben${edit}</h2><p>Er lebte.</p><div class="mw-heading"><h3 id="w">Werk</h3>${edit}</div><p>Er schrieb.</p>`;
+  assert.equal(markdownOf(body), '## Leben\n\nEr lebte.\n\n### Werk\n\nEr schrieb.');
+});
+
+test('a term leads to its place, and terms do not take the place of headings', () => {
+  const terms = Array.from({ length: 1_100 }, (_, at) => `<dt id="f${at}">f<b>${at}</b>()</dt><dd>Does ${at}.</dd>`);
+  const html = `<title>T</title><dl>${terms.join('')}<dt>none</dt><dd>Nothing.</dd></dl><h2 id="end">End</h2><p>It ends here.</p>`;
+  const { fragments } = parsePage({ bytes: Buffer.from(html), contentType: 'text/html', url: 'https://docs.example/' });
+  assert.deepEqual(fragments.slice(0, 2), [
+    ['End', 'end'],
+    ['f**0**()', 'f0'],
+  ]);
+  assert.equal(fragments.length, 1_000);
+});
+
 test('the title of a page is its heading without a permalink, and not the heading with the name of the manual', () => {
   const titleOf = (title: string, headings: string[]): string | undefined => {
     const body = headings.map((text) => `<h1>${text}</h1>`).join('');

@@ -285,7 +285,10 @@ class BlockWriter {
         const first = this.blocks.length;
         this.#entry(child, depth, '-', context);
         const block = this.blocks[first];
-        if (block?.type === 'item' && !block.text.includes('**')) block.text = mark(block.text, '**');
+        if (block?.type !== 'item') continue;
+        if (!block.text.includes('**')) block.text = mark(block.text, '**');
+        const fragment = child.attributes[marks.fragment];
+        if (fragment !== undefined) block.fragment = fragment;
       } else if (child.name === 'dd') this.#entry(child, depth + 1, '-', { listDepth: depth });
       else this.#element(child, context);
     }

@@ -1,7 +1,7 @@
 import { collect, findAll, type HtmlElement, HtmlText, textOf } from '../tree.ts';
 import { marks } from './marks.ts';
 
-/** Removes permalinks and buttons from headings, and keeps the fragment to which they lead. */
+/** Removes permalinks and buttons from headings, and keeps the fragments that lead to headings and terms. */
 export function plainHeadings(root: HtmlElement): void {
   dropSigns(root);
   for (const heading of collect(root, ({ name }) => /^h[1-6]$/.test(name))) {
@@ -11,6 +11,10 @@ export function plainHeadings(root: HtmlElement): void {
     const fragment = linked ?? ownFragment(heading) ?? sectionFragment(heading);
     if (fragment === undefined) continue;
     heading.attributes = { ...heading.attributes, [marks.fragment]: fragment };
+  }
+  for (const term of findAll(root, 'dt')) {
+    const fragment = ownFragment(term);
+    if (fragment !== undefined) term.attributes = { ...term.attributes, [marks.fragment]: fragment };
   }
 }
 

@@ -44,6 +44,8 @@ function dropTools(element: HtmlElement, lines: Set<HtmlElement>): void {
 const toolCharactersMax = 40;
 const signsOfLinkMax = 8;
 
+/** MediaWiki's links to edit a section, in any language. */
+const editNames = /(?:^|\s)(?:mw-)?editsection(?:\s|$)/;
 /** The line "From Wikipedia, the free encyclopedia" that MediaWiki writes below each title. */
 const tagline = 'siteSub';
 const toolNames =
@@ -57,6 +59,7 @@ function isTool(element: HtmlElement): boolean {
   const { name, attributes } = element;
   if (attributes.id === tagline || promptNames.test(attributes.class ?? '')) return true;
   if (name !== 'a' && name !== 'span' && name !== 'summary') return false;
+  if (editNames.test(attributes.class ?? '')) return true;
   if (toolNames.test(attributes.class ?? '')) return textLength(element) <= toolCharactersMax;
   if (name !== 'a') return false;
   const href = attributes.href?.trim() ?? '';
