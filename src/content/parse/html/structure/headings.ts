@@ -13,6 +13,9 @@ export function plainHeadings(root: HtmlElement): void {
     heading.attributes = { ...heading.attributes, [marks.fragment]: fragment };
   }
   for (const term of findAll(root, 'dt')) {
+    // Docutils writes the kind of a term behind it, and leaves the colon to a style sheet.
+    for (const kind of findAll(term, 'span'))
+      if (kind.attributes.class === 'classifier') kind.children.unshift(new HtmlText(' : '));
     const fragment = ownFragment(term);
     if (fragment !== undefined) term.attributes = { ...term.attributes, [marks.fragment]: fragment };
   }

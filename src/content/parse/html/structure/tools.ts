@@ -12,6 +12,25 @@ export function plainTools(root: HtmlElement): void {
     if (block !== undefined) ways.add(block);
   }
   dropTools(root, new Set([...ways].filter(isLineOfWays)));
+  for (const button of findAll(root, 'button')) showOperation(button);
+}
+
+const operationCharactersMax = 300;
+const operation = /^(get|put|post|delete|options|head|patch|trace|query)\s*(?=[/{]|https?:)/i;
+const status = /^(?:[1-5](?:\d\d|xx)|default)\b/i;
+
+/** References of HTTP APIs are folded by buttons that name an operation (`post/users`) or a response (`404 Not found`). */
+function showOperation(button: HtmlElement): void {
+  if (textLength(button) > operationCharactersMax) return;
+  const text = textOf(button);
+  const method = operation.exec(text);
+  if (method === null && !(status.test(text) && collect(button, ({ name }) => name === 'strong').length > 0)) return;
+  button.name = 'p';
+  button.attributes = {};
+  if (method === null) return;
+  const code: HtmlElement = { kind: 'element', name: 'code', attributes: {}, children: [], parent: button };
+  code.children.push(new HtmlText(`${method[1]?.toUpperCase()} ${text.slice(method[0].length)}`));
+  button.children = [code];
 }
 
 /**
