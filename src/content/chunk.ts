@@ -349,14 +349,14 @@ function startOfTrailingHeadings(units: Unit[], from: number, to: number): numbe
   return start;
 }
 
-/** Where the next chunk starts: it repeats whole units of the same section, up to `room` tokens. */
+/** Where the next chunk starts: it repeats whole units of the same section or definition, up to `room` tokens. */
 function startOfOverlap(units: Unit[], from: number, to: number, room: number): number {
   let start = to;
   let left = room;
   while (start - 1 > from) {
     const unit = units[start - 1];
     if (unit === undefined || unit.kind === 'heading' || unit.tokens > left) break;
-    if (unit.headingPath !== units[to - 1]?.headingPath) break;
+    if (unit.headingPath !== units[to - 1]?.headingPath || unit.fragment !== units[to - 1]?.fragment) break;
     left -= unit.tokens;
     start -= 1;
   }

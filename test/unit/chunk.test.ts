@@ -126,7 +126,7 @@ test('a chunk within a definition has the fragment of its term, and what follows
     ['**open**', 'file.open'],
     ['**seek**', 'file.seek'],
   ] as const;
-  const chunks = chunkMarkdown(text, { targetTokens: 60, maxTokens: 100, overlapTokens: 0, fragments });
+  const chunks = chunkMarkdown(text, { targetTokens: 60, maxTokens: 100, overlapTokens: 20, fragments });
   const found = chunks.map(({ fragment }) => fragment);
   assert.deepEqual(
     found.filter((fragment, at) => fragment !== found[at - 1]),
