@@ -351,12 +351,13 @@ function startOfTrailingHeadings(units: Unit[], from: number, to: number): numbe
 
 /** Where the next chunk starts: it repeats whole units of the same section or definition, up to `room` tokens. */
 function startOfOverlap(units: Unit[], from: number, to: number, room: number): number {
+  const next = units[to];
   let start = to;
   let left = room;
   while (start - 1 > from) {
     const unit = units[start - 1];
     if (unit === undefined || unit.kind === 'heading' || unit.tokens > left) break;
-    if (unit.headingPath !== units[to - 1]?.headingPath || unit.fragment !== units[to - 1]?.fragment) break;
+    if (unit.headingPath !== next?.headingPath || unit.fragment !== next?.fragment) break;
     left -= unit.tokens;
     start -= 1;
   }

@@ -132,6 +132,18 @@ test('a chunk within a definition has the fragment of its term, and what follows
     found.filter((fragment, at) => fragment !== found[at - 1]),
     ['usage', 'file.open', 'file.seek', 'usage'],
   );
+  const own = chunkMarkdown(`## Usage\n\n${prose}\n\n- **open**\n    - Opens it.`, {
+    targetTokens: 120,
+    maxTokens: 180,
+    fragments,
+  });
+  assert.deepEqual(
+    own.map((chunk) => [chunk.fragment, chunk.text.startsWith('- **open**')]),
+    [
+      ['usage', false],
+      ['file.open', true],
+    ],
+  );
 });
 
 test('a chunk has the fragment of its heading, or of the nearest one above that has one', () => {
