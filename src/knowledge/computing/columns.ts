@@ -12,6 +12,8 @@ export type PackedColumns = {
   tallyBytes: 1 | 2;
   /** Of each length in the buffer; 0 if they are in `lengths`. */
   lengthBytes: 0 | 1 | 2;
+  /** Where the columns begin in the buffer, which those of other segments may share. */
+  at: number;
   buffer: ArrayBufferLike;
   lengths?: SharedArrayBuffer;
 };
@@ -78,6 +80,30 @@ export function packPostings(bytes: Uint8Array, known?: ChunkLengths): PackedCol
   return packed;
 }
 
+/** Decodes the postings that each of several segments has of one term. The small ones are in one buffer. */
+export function packParts(parts: readonly Uint8Array[], known?: ChunkLengths): PackedColumns[][] {
+  const packed = parts.map((bytes) => packPostings(bytes, known));
+  const small = packed.flat().filter(({ buffer }) => buffer.byteLength < sharedBytesMin);
+  let size = 0;
+  const places = small.map(({ buffer }) => {
+    const at = size;
+    // Numbers of two bytes must not begin at an odd address.
+    size += Math.ceil(buffer.byteLength / 2) * 2;
+    return at;
+  });
+  const joined = new Uint8Array(allocate(size));
+  for (const [i, one] of small.entries()) {
+    const at = places[i] as number;
+    joined.set(new Uint8Array(one.buffer), at);
+    Object.assign(one, { at, buffer: joined.buffer });
+  }
+  return packed;
+}
+
+function allocate(bytes: number): ArrayBufferLike {
+  return bytes < sharedBytesMin ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
+}
+
 /** The same for postings that are decoded. */
 export function packColumns({ ordinals, tallies, lengths }: PostingColumns, known?: ChunkLengths): PackedColumns[] {
   const packed: PackedColumns[] = [];
@@ -102,8 +128,8 @@ function packBlock(columns: PostingColumns, known: ChunkLengths | undefined): Pa
   const isGrouped = lengths !== undefined && count >= groupedMin;
   const lengthBytes = isGrouped ? 0 : bytesFor(columns.lengths);
   const bytes = isGrouped ? groups * 2 + count * (1 + tallyBytes) : count * (2 + tallyBytes + lengthBytes);
-  const buffer = bytes < sharedBytesMin && !isGrouped ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
-  const packed: PackedColumns = { first, count, tallyBytes, lengthBytes, buffer, ...(isGrouped && { lengths }) };
+  const buffer = allocate(bytes);
+  const packed: PackedColumns = { first, count, tallyBytes, lengthBytes, at: 0, buffer, ...(isGrouped && { lengths }) };
   const opened = openColumns(packed);
   opened.tallies.set(columns.tallies);
   if (isGrouped) fillGroups(columns, opened);
@@ -132,14 +158,14 @@ function fillGroups(columns: PostingColumns, { first, starts, ordinals, lengths 
   starts.fill(ordinals.length, group + 1);
 }
 
-export function openColumns({ first, count, tallyBytes, lengthBytes, buffer, lengths }: PackedColumns): Columns {
+export function openColumns({ first, count, tallyBytes, lengthBytes, at, buffer, lengths }: PackedColumns): Columns {
   // Numbers of two bytes come first, because they must not begin at an odd address.
-  const open = (bytes: 1 | 2, at: number) =>
-    bytes === 2 ? new Uint16Array(buffer, at, count) : new Uint8Array(buffer, at, count);
+  const open = (bytes: 1 | 2, from: number) =>
+    bytes === 2 ? new Uint16Array(buffer, at + from, count) : new Uint8Array(buffer, at + from, count);
   if (lengthBytes === 0) {
     const tallies = open(tallyBytes, groups * 2);
     return {
-      ...{ first, starts: new Uint16Array(buffer, 0, groups), tallies },
+      ...{ first, starts: new Uint16Array(buffer, at, groups), tallies },
       ordinals: open(1, groups * 2 + count * tallyBytes),
       lengths: new Uint16Array(lengths as SharedArrayBuffer),
       lengthsByOrdinal: true,
