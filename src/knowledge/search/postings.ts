@@ -8,6 +8,7 @@ import {
   packPostings,
   withLengths,
 } from '../computing/columns.ts';
+import type { BorrowedMemory } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import { type Cache, copyBytes } from '../index/cache.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
@@ -34,14 +35,24 @@ export type Bundles = Map<string, Buffer>;
 export function createPostingsLoader(
   tx: Transaction,
   appId: string,
-  { rows: { length: scopeSize }, memory }: SearchedChunks,
+  { rows: { length: scopeSize } }: SearchedChunks,
   cache: IndexCache,
   threads: ComputingThreads,
 ) {
   /** Segments are numbered by each database, and a process may serve apps of several. */
   const cacheKey = (key: string) => `${appId}/${key}`;
 
-  async function read(missing: readonly MissingTerm[]): Promise<void> {
+  async function readMissing(missing: readonly MissingTerm[]): Promise<void> {
+    // Not the search's own memory: once they are decoded, another search may have it.
+    const memory = threads.borrow();
+    try {
+      await read(missing, memory);
+    } finally {
+      memory.giveBack();
+    }
+  }
+
+  async function read(missing: readonly MissingTerm[], memory: BorrowedMemory): Promise<void> {
     const wanted = missing.flatMap(({ term, unread }) => unread.map((segment) => ({ segment, term })));
     const rows = threads.isLarge(scopeSize)
       ? await copyPostings(tx, appId, wanted, memory)
@@ -79,7 +90,7 @@ export function createPostingsLoader(
       if (!isWhole) missing.push(missingOf(source, term, cached));
     }
     if (missing.length === 0) return found;
-    await read(missing);
+    await readMissing(missing);
     for (const { source, term, columns: bySegment } of missing) {
       const key = termKey(source, term);
       const columns: PackedColumns[] = [];
