@@ -9,6 +9,7 @@ const fonts = {
   hebrewBold: ['F4', 'Times-Bold'],
   italic: ['F5', 'Times-Italic'],
   caps: ['F6', 'RomanCaps10-Regular'],
+  code: ['F7', 'Courier'],
 } as const;
 
 const letters = '/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /H def /CMapType 2 def\n';
@@ -25,10 +26,11 @@ export function handbookPdf(pages: Drawn[][]): Uint8Array {
       })
       .join('\n'),
   );
-  const first = 10;
+  const letterMap = 3 + Object.keys(fonts).length;
+  const first = letterMap + 1;
   const fontObjects = Object.entries(fonts).map(
     ([name, [, base]]) =>
-      `<< /Type /Font /Subtype /Type1 /BaseFont /${base}${name.startsWith('hebrew') ? ' /ToUnicode 9 0 R' : ''} >>`,
+      `<< /Type /Font /Subtype /Type1 /BaseFont /${base}${name.startsWith('hebrew') ? ` /ToUnicode ${letterMap} 0 R` : ''} >>`,
   );
   const named = Object.values(fonts).map(([name], at) => `/${name} ${3 + at} 0 R`);
   const objects = [

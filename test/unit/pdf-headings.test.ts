@@ -263,3 +263,13 @@ test('a running head that repeats a title is dropped, although it is on one page
   const kept = (await parseDocument({ bytes: handbookPdf(repeated) })).markdown;
   assert.equal(kept.match(/Berths/g)?.length, 3, 'a line that the text repeats is no running head');
 });
+
+test('lines of a paragraph are one paragraph, although lines of code below are longer than its column', async () => {
+  const code = [60, 64, 68, 72, 76, 80, 84].map((length, row): Drawn[number] => {
+    const text = `load("${'a'.repeat(length)}")`;
+    return { text, x: 72, y: 520 - row * 12, size: 9, font: 'code' };
+  });
+  const page = [0, 1, 2].flatMap((at) => paragraph(720 - at * 60));
+  const { markdown } = await parseDocument({ bytes: handbookPdf([[...page, ...code]]) });
+  assert.equal(markdown.split(Array(4).fill(prose).join(' ')).length - 1, 3, markdown);
+});

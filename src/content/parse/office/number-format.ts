@@ -192,8 +192,11 @@ function layoutOf(tokens: Token[]): Layout {
 
 function roundedText(value: number, { shift, decimalsMin, decimalsMax, digitsMin, isGrouped }: Layout): string {
   const scaled = shifted(Number(value.toPrecision(15)), shift);
-  const rounded = shifted(Math.round(shifted(scaled, decimalsMax)), -decimalsMax).toFixed(decimalsMax);
-  const [whole = '', decimals = ''] = rounded.split('.');
+  const rounded = shifted(Math.round(shifted(scaled, decimalsMax)), -decimalsMax);
+  const digits = rounded < 1 ? 0 : Math.floor(Math.log10(rounded)) + 1;
+  // A double has 15 exact digits. Excel shows zeros after them.
+  const [whole = '', exact = ''] = rounded.toFixed(Math.max(0, Math.min(decimalsMax, 15 - digits))).split('.');
+  const decimals = exact.padEnd(decimalsMax, '0');
   let end = decimals.length;
   while (end > decimalsMin && decimals[end - 1] === '0') end -= 1;
   const padded = whole.padStart(digitsMin, '0');

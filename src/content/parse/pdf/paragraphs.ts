@@ -125,7 +125,7 @@ function isRagged(last: Line, line: Line, all: Line[]): boolean {
   return width > (word.length + 1.5) * perCharacter + last.size * 0.8;
 }
 
-/** Cached right edges by left edge and size of type, which most lines of a page share. */
+/** Cached right edges by left edge and size of type, which most lines of a page share. The size of code is negative. */
 const columnRights = new WeakMap<Line[], Map<number, Map<number, number>>>();
 
 /** The right edge of the column: the 90th percentile of the lines that start at the same left edge. */
@@ -140,12 +140,13 @@ function columnRight(line: Line, all: Line[]): number {
     bySize = new Map();
     known.set(line.left, bySize);
   }
-  let right = bySize.get(line.size);
+  const size = line.mono ? -line.size : line.size;
+  let right = bySize.get(size);
   if (right === undefined) {
     const beside = all.filter((one) => isAlike(one, line) && Math.abs(one.left - line.left) < line.size * 4);
     if (beside.length < 4) return furthest(linesAround(line, all)) ?? line.right;
     right = furthest(beside) ?? line.right;
-    bySize.set(line.size, right);
+    bySize.set(size, right);
   }
   return right;
 }
@@ -157,8 +158,9 @@ function linesAround(line: Line, all: Line[]): Line[] {
   );
 }
 
+/** Lines of code are often longer than the column of the text around them. */
 function isAlike(one: Line, line: Line): boolean {
-  return Math.abs(one.size - line.size) < 1.5;
+  return one.mono === line.mono && Math.abs(one.size - line.size) < 1.5;
 }
 
 /** The edge that most lines of justified text share, otherwise the 90th percentile. Lines of code may be longer. */
