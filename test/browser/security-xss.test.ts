@@ -185,22 +185,32 @@ test('characters that turn text are shown as codes, wherever the console shows a
   assert.deepEqual(it.problems, []);
 });
 
-test('a long name that is written from right to left is cut at its end in a list', async () => {
+test('a long name that is written from right to left is cut at its end in a list, on a phone beside its label', async () => {
   const app = await it.server.provision.app();
   const name = 'שם ארוך מאוד של משתמש שאין לו מקום בטבלה '.repeat(6);
-  const body = { email: 'rtl@example.test', name };
-  assert.equal((await it.server.api('POST', '/api/v1/users', { key: app.secretKey, body })).status, 201);
+  const post = (path: string, body: object) =>
+    it.server.api<{ id: string }>('POST', `/api/v1${path}`, { key: app.secretKey, body });
+  const { id: org } = (await post('/orgs', { name })).body;
+  assert.equal((await post('/users', { email: 'rtl@example.test', name, org })).status, 201);
   const page = await it.openAsDeveloper(app, '/console/users');
-  const isVisible = (offset: number) => `(() => {
-    const find = (node) => node.nodeType === 3 ? (node.data.startsWith('שם ארוך') ? node : undefined) : [...node.childNodes].map(find).find(Boolean);
-    const text = find(document.querySelector('table.list tbody'));
-    const range = document.createRange();
-    range.setStart(text, ${offset});
-    range.setEnd(text, ${offset} + 1);
-    const letter = range.getBoundingClientRect();
-    const cell = text.parentElement.closest('td').getBoundingClientRect();
-    return letter.left >= cell.left && letter.right <= cell.right;
-  })()`;
-  await page.getByText('שם ארוך').first().waitFor();
-  assert.deepEqual([await page.evaluate(isVisible(0)), await page.evaluate(isVisible(200))], [true, false]);
+  const isVisible = (selector: string, offset: number) =>
+    page.evaluate(`(() => {
+      const find = (node) => node.nodeType === 3 ? (node.data.startsWith('שם ארוך') ? node : undefined) : [...node.childNodes].map(find).find(Boolean);
+      const cell = document.querySelector('table.list tbody ${selector}');
+      const range = document.createRange();
+      range.setStart(find(cell), ${offset});
+      range.setEnd(find(cell), ${offset} + 1);
+      const letter = range.getBoundingClientRect();
+      const box = find(cell).parentElement.getBoundingClientRect();
+      return letter.left >= box.left - 1 && letter.right <= Math.min(box.right, innerWidth) + 1;
+    })()`);
+  await page.locator('.principal', { hasText: 'שם ארוך' }).waitFor();
+  for (const width of [1440, 375]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const selector of ['td.main', 'td .principal'])
+      assert.deepEqual(
+        [width, selector, await isVisible(selector, 0), await isVisible(selector, 200)],
+        [width, selector, true, false],
+      );
+  }
 });
