@@ -201,7 +201,7 @@ test('a long name that is written from right to left is cut at its end in a list
       range.setStart(find(cell), ${offset});
       range.setEnd(find(cell), ${offset} + 1);
       const letter = range.getBoundingClientRect();
-      const box = find(cell).parentElement.getBoundingClientRect();
+      const box = cell.getBoundingClientRect();
       return letter.left >= box.left - 1 && letter.right <= Math.min(box.right, innerWidth) + 1;
     })()`);
   await page.locator('.principal', { hasText: 'שם ארוך' }).waitFor();
