@@ -293,6 +293,8 @@ export type Append = {
   isLast?: boolean;
   /** The run's status after these entries. */
   status: RunStatus;
+  /** Whether a run that was pending shows that it was running before it ended. */
+  wasRunning?: boolean;
   result?: unknown;
   error?: unknown;
   /** Whether the run only waits now, and until when at most. */
@@ -319,6 +321,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const bytes = written.reduce((sum, { record }) => sum + Buffer.byteLength(record), 0);
   const digests = written.map((entry) => digestRunEntry({ ...entry, appId: run.appId, runId: run.id, at: now }));
   const links = last?.sequence === expected && entries.length > 0 ? foldLinks(last.link, digests) : null;
+  const wasRunning = (then: Statement) => (append.wasRunning ? db`when old.status = 'pending' then ${then}` : db``);
   const statement = db<{ links: Buffer }[]>`
     with chained as materialized (
       select old.*, case when ${links}::bytea is not null and old.linked = ${expected} and old.link is not distinct from ${last?.link ?? null}
@@ -337,8 +340,9 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         rate_key = case when old.status = 'pending' and ${status} = 'cancelled' then null else r.rate_key end,
         started_at = case when ${status} = 'pending' then r.started_at else coalesce(r.started_at, ${now}) end,
         completed_at = ${ended ? now : null},
-        version = r.version + case when old.status = ${status} then 0 else 1 end,
+        version = r.version + case when old.status = ${status} then 0 ${wasRunning(db`2`)} else 1 end,
         changes = case when old.status = ${status} then r.changes
+          ${wasRunning(db`note_change(note_change(r.changes, r.version + 1, 'running', ${now}, null), r.version + 2, ${status}, ${now}, null)`)}
           else note_change(r.changes, r.version + 1, ${status}, ${now}, null) end,
         updated_at = case when old.status = ${status} then r.updated_at else ${now} end
       from chained old
