@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Expressions } from '../automations/engine/expressions.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -22,6 +22,7 @@ import { createTrial } from '../jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from '../jobs/workers.ts';
 import type { ComputingThreads } from '../knowledge/computing/threads.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { createDirectories } from '../lib/directories.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
 import { writePrivateFile } from '../lib/private-file.ts';
@@ -433,7 +434,7 @@ export function readOrCreateSecret(dataDir: string): string {
 
 /** Writes the root secret of the data directory. */
 export function saveSecret(dataDir: string, secret: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  createDirectories(dataDir, 0o700);
   writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
 }
 
