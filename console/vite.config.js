@@ -1,8 +1,18 @@
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
+
+const elements = fileURLToPath(new URL('src/ui/jsx-runtime.ts', import.meta.url));
 
 export default defineConfig({
   base: '/console/',
   publicDir: 'public',
+  plugins: [
+    {
+      name: 'visible-turns',
+      enforce: 'pre',
+      resolveId: (source, importer) => (source === 'react/jsx-runtime' && importer !== elements ? elements : undefined),
+    },
+  ],
   build: {
     outDir: 'dist',
     emptyOutDir: true,

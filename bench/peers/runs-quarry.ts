@@ -41,7 +41,8 @@ export async function startQuarryRuns(server: OwnServer): Promise<RunsPeer> {
   return {
     program: 'Quarry, a graph of a trigger, three writes and an end',
     version: ownVersion,
-    guarantees: 'each step and its row in one fsynced commit; a journal of each run; apps separated; started over HTTP',
+    guarantees:
+      'each step and its row in one fsynced commit, with its neighbours; a journal of each run; apps separated; started over HTTP',
     async runMany(count) {
       await callEach(16, count, invoke);
       while ((await completed()) < started) await setTimeout(20);

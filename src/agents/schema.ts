@@ -1,8 +1,8 @@
 import { imageSourceSchema, pictureSchema } from '../files/schema.ts';
 import { freeMap, ref, strict } from '../http/route/route.ts';
 import { defined } from '../lib/defined.ts';
-import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { Type } from '../lib/type.ts';
 
 const optionalText = Type.Optional(Type.String());
@@ -33,7 +33,7 @@ export const agentSchema = Type.Object(
 
 const text = (maxLength: number, description?: string) =>
   Type.Optional(Type.String({ maxLength, ...defined({ description }) }));
-const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const name = nameSchema();
 
 const details = {
   lookup_key: Type.Optional(

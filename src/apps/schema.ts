@@ -1,11 +1,12 @@
 import { strict } from '../http/route/route.ts';
 import { limits } from '../lib/limits.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { Type } from '../lib/type.ts';
 import { keyScopes } from '../tenancy/key-scopes.ts';
 import { runRetentionSchema } from '../tenancy/run-retention.ts';
 import { quotasSchema } from '../usage/schema.ts';
 
-const nameField = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const nameField = nameSchema();
 
 export const appSchema = Type.Object(
   {

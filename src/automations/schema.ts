@@ -4,6 +4,7 @@ import { jsonBytes } from '../http/route/validation.ts';
 import { streamPositionSchema } from '../http/streams/schema.ts';
 import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { pattern } from '../lib/patterns.ts';
 import { Type } from '../lib/type.ts';
 import { runRetentionSchema } from '../tenancy/run-retention.ts';
@@ -131,7 +132,7 @@ const schemaInput = Type.Unsafe<unknown>({
 });
 
 const settings = {
-  name: Type.Optional(bounded(limits.nameCharactersMax)),
+  name: Type.Optional(nameSchema()),
   lookup_key: Type.Optional(nullable(bounded(200, 'Your own name for it, unique in the app.'))),
   description: Type.Optional(nullable(Type.String({ maxLength: 10_000 }))),
   trigger: Type.Optional(nullable(bounded(200))),
@@ -154,7 +155,7 @@ const settings = {
 
 export const automationCreateSchema = strict({
   ...settings,
-  name: bounded(limits.nameCharactersMax),
+  name: nameSchema(),
   type,
   org: optionalText,
   team: optionalText,

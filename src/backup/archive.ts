@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
-import { mkdir, open, readFile } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BlobStore } from '../blob/blob-store.ts';
 import { openDiskBlobStore } from '../blob/disk.ts';
+import { createDirectories } from '../lib/directories.ts';
 import { syncDirectory } from '../lib/sync-directory.ts';
 import { BackupError } from './error.ts';
 
@@ -37,7 +38,7 @@ export function openDirectory(directory: string): Archive {
     name: directory,
     async write(name, bytes) {
       const path = join(directory, name);
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      createDirectories(dirname(path), 0o700);
       const file = await open(path, 'wx', 0o600);
       try {
         await file.writeFile(bytes);

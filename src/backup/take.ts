@@ -1,4 +1,4 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -6,6 +6,7 @@ import type { DatabaseTarget } from '../db/address.ts';
 import { findMismatch, readMigrations } from '../db/migrate.ts';
 import type { Clock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
+import { createDirectories } from '../lib/directories.ts';
 import { newUuid } from '../lib/ids.ts';
 import { syncDirectory } from '../lib/sync-directory.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -53,7 +54,7 @@ export async function takeBackup(deps: BackupDeps, directory: string, secret?: s
     await lock(session);
     // Remove what a killed backup left behind. No backup is writing there: a database has one at a time.
     await rm(unfinished, { recursive: true, force: true });
-    await mkdir(unfinished, { recursive: true, mode: 0o700 });
+    createDirectories(unfinished, 0o700);
     const manifest = await write(deps, session, openDirectory(unfinished), secret);
     await rename(unfinished, target);
     await syncDirectory(dirname(target));

@@ -1,7 +1,8 @@
 import { closeSync, fsync, open, write } from 'node:fs';
-import { type FileHandle, mkdir } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
+import { createDirectories } from '../lib/directories.ts';
 import { freeSingleUse } from '../lib/single-use-bytes.ts';
 import { syncDirectory } from '../lib/sync-directory.ts';
 
@@ -80,7 +81,7 @@ export async function writeNewFile(path: string, bytes: Uint8Array): Promise<voi
 
 /** Creates the directory and its missing parents, and syncs each new entry. */
 export async function createDirectory(directory: string): Promise<void> {
-  const firstCreated = await mkdir(directory, { recursive: true, mode: 0o700 });
+  const firstCreated = createDirectories(directory, 0o700);
   if (firstCreated === undefined) return;
   for (let created = directory; ; created = dirname(created)) {
     await syncDirectory(dirname(created));

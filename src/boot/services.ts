@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Expressions } from '../automations/engine/expressions.ts';
 import type { BlobStore } from '../blob/blob-store.ts';
@@ -17,10 +17,12 @@ import { Metrics } from '../http/metrics.ts';
 import { StreamHub } from '../http/streams/sse.ts';
 import { createExternalUsers } from '../identity/external-users.ts';
 import type { IssuerKeys } from '../identity/issuer-keys.ts';
+import { NewJobs } from '../jobs/new-jobs.ts';
 import { createTrial } from '../jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from '../jobs/workers.ts';
 import type { ComputingThreads } from '../knowledge/computing/threads.ts';
 import { type Clock, systemClock } from '../lib/clock.ts';
+import { createDirectories } from '../lib/directories.ts';
 import { limits } from '../lib/limits.ts';
 import type { Logger } from '../lib/log.ts';
 import { writePrivateFile } from '../lib/private-file.ts';
@@ -82,6 +84,8 @@ export type Services = {
   contentUrl(): string;
   /** Sets the URL that the server listens on, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
+  /** Jobs that this process may claim as it adds them. */
+  newJobs: NewJobs;
   /** Starts to run these background jobs. Call it when the server listens. */
   startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring' | 'urgentWork'>): Promise<void>;
   /** Finishes or releases the running jobs. `close()` calls it, too. */
@@ -341,6 +345,7 @@ function assemble({ started, home, ...parts }: Parts): Services {
     if (parts.db === parts.directory) parts.process.jobSlots.resumed.open();
     await workers?.stop(limits.jobStopTimeoutMs);
   };
+  const newJobs = new NewJobs();
   const settlements = createSettlements(parts);
   started.add('settlements', settlements.close);
   started.add('job workers', stopWorkers);
@@ -348,6 +353,7 @@ function assemble({ started, home, ...parts }: Parts): Services {
     ...parts,
     sessions: new Sessions(parts),
     settlements,
+    newJobs,
     baseUrl: () => config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
     contentUrl: () => config.contentOrigin ?? config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
     setListeningUrl: (url) => {
@@ -361,6 +367,7 @@ function assemble({ started, home, ...parts }: Parts): Services {
         timeoutMs: config.databaseTimeoutSeconds * 1_000,
         concurrency: config.jobWorkers,
         slots: parts.process.jobSlots,
+        newJobs,
         log,
         onCrash: (task) => crashed.inc({ task }),
         trial: createTrial(programFile('./trial', import.meta.url), () => ({
@@ -427,7 +434,7 @@ export function readOrCreateSecret(dataDir: string): string {
 
 /** Writes the root secret of the data directory. */
 export function saveSecret(dataDir: string, secret: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  createDirectories(dataDir, 0o700);
   writePrivateFile(join(dataDir, 'secret'), `${secret}\n`);
 }
 

@@ -1,4 +1,4 @@
-import { FragmentReader, type HeadingFragments } from './fragments.ts';
+import { FragmentReader, type HeadingFragments, TermReader } from './fragments.ts';
 
 /**
  * Splits the Markdown text of a document into chunks for retrieval.
@@ -13,7 +13,7 @@ export type Chunk = {
   text: string;
   /** The headings above the chunk's first line, outermost first, without their `#` marks. */
   headingPath: string[];
-  /** The fragment of the innermost of these headings that has one. */
+  /** The fragment of the term that the chunk's first line defines, or of the innermost of these headings that has one. */
   fragment?: string;
   /** UTF-8 bytes, 0-based, end exclusive. */
   startByte: number;
@@ -30,7 +30,7 @@ type ChunkOptions = {
   maxTokens?: number;
   /** How many tokens at a chunk's end the next chunk repeats, if both are in one section. */
   overlapTokens?: number;
-  /** The fragments of a web page's headings. */
+  /** The fragments of a web page's headings and terms. */
   fragments?: HeadingFragments | undefined;
 };
 
@@ -118,6 +118,7 @@ const headingCharactersMax = 200;
 function readUnits(text: string, maxTokens: number, fragments: FragmentReader): Unit[] {
   const units: Unit[] = [];
   const bytes = byteCounter(text);
+  const terms = new TermReader(fragments);
   let path: { level: number; title: string; fragment: string | undefined }[] = [];
   let headingPath: string[] = [];
   let fragment: string | undefined;
@@ -176,6 +177,8 @@ function readUnits(text: string, maxTokens: number, fragments: FragmentReader): 
         }
       }
     }
+    if (kind === 'item' && itemPattern.test(content)) terms.enter(content);
+    else if (opens && kind !== 'blank') terms.leave(content.search(/\S/));
     if (kind !== 'blank') {
       for (const [from, to] of cutLine(content, kind, maxTokens)) {
         units.push({
@@ -188,7 +191,7 @@ function readUnits(text: string, maxTokens: number, fragments: FragmentReader): 
           kind,
           opens,
           headingPath,
-          fragment,
+          fragment: terms.fragment ?? fragment,
         });
         opens = false;
       }
@@ -346,14 +349,15 @@ function startOfTrailingHeadings(units: Unit[], from: number, to: number): numbe
   return start;
 }
 
-/** Where the next chunk starts: it repeats whole units of the same section, up to `room` tokens. */
+/** Where the next chunk starts: it repeats whole units of the same section or definition, up to `room` tokens. */
 function startOfOverlap(units: Unit[], from: number, to: number, room: number): number {
+  const next = units[to];
   let start = to;
   let left = room;
   while (start - 1 > from) {
     const unit = units[start - 1];
     if (unit === undefined || unit.kind === 'heading' || unit.tokens > left) break;
-    if (unit.headingPath !== units[to - 1]?.headingPath) break;
+    if (unit.headingPath !== next?.headingPath || unit.fragment !== next?.fragment) break;
     left -= unit.tokens;
     start -= 1;
   }

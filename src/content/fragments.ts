@@ -1,12 +1,12 @@
 /**
- * The headings of a web page in order, each with the fragment of the address that leads to it (`#settings`). Headings
- * without one are left out.
+ * The headings and the defined terms of a web page, each kind in order and with the fragment of the address that leads to
+ * it (`#settings`). Those without one are left out. A term is written as its item is in Markdown, without the marker.
  */
 export type HeadingFragments = readonly (readonly [heading: string, fragment: string])[];
 
-export const fragmentLimits = { headingsMax: 1_000, charactersMax: 200 } as const;
+export const fragmentLimits = { placesMax: 1_000, charactersMax: 200 } as const;
 
-/** Gives each heading of a text its fragment. Asked in the order of the text: a page may repeat a heading. */
+/** Gives each heading and term of a text its fragment. Asked in the order of the text: a page may repeat a heading. */
 export class FragmentReader {
   readonly #left = new Map<string, string[]>();
 
@@ -20,6 +20,35 @@ export class FragmentReader {
 
   next(heading: string): string | undefined {
     return this.#left.get(heading)?.pop();
+  }
+}
+
+/** The fragments of the definitions that a line of a text is within. A term's definition is indented below the term. */
+export class TermReader {
+  readonly #fragments: FragmentReader;
+  #open: { indent: number; fragment: string }[] = [];
+
+  constructor(fragments: FragmentReader) {
+    this.#fragments = fragments;
+  }
+
+  /** Enters the item that a line starts. */
+  enter(line: string): void {
+    const indent = line.search(/\S/);
+    this.leave(indent);
+    // Terms are bold, and headings are not: an item may have the text of a heading.
+    if (!line.includes('**')) return;
+    const fragment = this.#fragments.next(line.slice(indent).replace(/^\S+\s+/, ''));
+    if (fragment !== undefined) this.#open.push({ indent, fragment });
+  }
+
+  /** Ends the definitions whose terms are indented at least as far, by default all. */
+  leave(indent = 0): void {
+    while ((this.#open.at(-1)?.indent ?? -1) >= indent) this.#open.pop();
+  }
+
+  get fragment(): string | undefined {
+    return this.#open.at(-1)?.fragment;
   }
 }
 

@@ -17,6 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { createDirectories } from '../lib/directories.ts';
 import type { Logger } from '../lib/log.ts';
 import { syncDirectoryBlocking } from '../lib/sync-directory.ts';
 import { type DatabaseAddress, socketPath } from './address.ts';
@@ -153,7 +154,7 @@ function addressAt(socketDirectory: string, socketPort: number): DatabaseAddress
 
 function createDataDir(path: string): string {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    createDirectories(path, 0o700);
     return realpathSync(path);
   } catch (error) {
     throw new EmbeddedPostgresError(
@@ -213,7 +214,7 @@ function shortHash(text: string): string {
 }
 
 function createParent(place: string, account: Account | undefined): string {
-  if (account && dirname(place) === sharedRoot) mkdirSync(sharedRoot, { recursive: true, mode: 0o755 });
+  if (account && dirname(place) === sharedRoot) createDirectories(sharedRoot, 0o755);
   createPrivateDirectory(place, account);
   return place;
 }

@@ -1,6 +1,7 @@
-import { cpSync, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, lstatSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createDirectories } from '../lib/directories.ts';
 import { EmbeddedPostgresError } from './postgres-error.ts';
 
 /** PostgreSQL's programs: a directory with `bin`, `lib` and `share`. */
@@ -36,7 +37,7 @@ export function copyBinaries(binaries: PostgresBinaries, root: string): Postgres
   if (!existsSync(directory)) {
     const unfinished = `${directory}.${process.pid}`;
     try {
-      mkdirSync(root, { recursive: true, mode: 0o755 });
+      createDirectories(root, 0o755);
       cpSync(binaries.directory, unfinished, { recursive: true, verbatimSymlinks: true });
       renameSync(unfinished, directory);
     } catch (error) {

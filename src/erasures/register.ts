@@ -1,7 +1,8 @@
-import { mkdir, open, readdir, readFile, rename } from 'node:fs/promises';
+import { open, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { signingKeys } from '../ledger/keys.ts';
 import { findSigner, type Signed, signStatement } from '../ledger/statement.ts';
+import { createDirectories } from '../lib/directories.ts';
 import { formatId, newUuid, parseId } from '../lib/ids.ts';
 import { syncDirectory } from '../lib/sync-directory.ts';
 import type { Secrets } from '../tenancy/secrets.ts';
@@ -55,7 +56,7 @@ export function openRegister(directory: string, secrets: Secrets): Register {
         files: erasure.withFiles,
         requested_at: erasure.createdAt.toISOString(),
       };
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      createDirectories(directory, 0o700);
       const unfinished = join(directory, `.${newUuid()}.unfinished`);
       const file = await open(unfinished, 'wx', 0o600);
       try {

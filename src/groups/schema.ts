@@ -1,5 +1,5 @@
 import { strict } from '../http/route/route.ts';
-import { limits } from '../lib/limits.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { Type } from '../lib/type.ts';
 
 const groupNamesMax = { namespace: 2_000, externalId: 500 };
@@ -8,7 +8,7 @@ export const groupsMax = 100_000;
 export const groupMembersMax = 100_000;
 const listedMembersMax = 10_000;
 
-const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const name = nameSchema();
 const namespace = Type.String({
   minLength: 1,
   maxLength: groupNamesMax.namespace,

@@ -189,6 +189,7 @@ async function registerCors(fastify: FastifyInstance, { corsOrigins }: HttpOptio
       'content-disposition',
       'allow',
       'idempotency-replayed',
+      'x-unknown-parameters',
       'www-authenticate',
       ...['location', 'tus-resumable', 'tus-version', 'tus-extension', 'tus-max-size', 'tus-checksum-algorithm'],
       ...['upload-offset', 'upload-length', 'upload-metadata', 'upload-expires', 'x-file'],

@@ -139,7 +139,7 @@ function readEmail(claim: unknown): string | undefined {
 }
 
 function readName(claim: unknown): string | null {
-  if (typeof claim !== 'string' || claim === '' || claim.includes('\0')) return null;
+  if (typeof claim !== 'string' || claim.trim() === '' || claim.includes('\0')) return null;
   return claim.slice(0, limits.nameCharactersMax).toWellFormed();
 }
 

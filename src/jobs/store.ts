@@ -111,6 +111,13 @@ export function lockJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<Clai
     returning jobs.app_id, jobs.id, task, payload, attempts, max_attempts, crashes`;
 }
 
+/** Ids for jobs that are added as claimed ones. */
+export async function reserveJobIds(db: Db, count: number): Promise<number[]> {
+  const rows = await db<{ id: number }[]>`
+    select nextval(pg_get_serial_sequence('jobs', 'id')) as id from generate_series(1, ${count}::integer)`;
+  return rows.map(({ id }) => id);
+}
+
 /** Whether a job of the same task and app, with the same members in its payload, was taken before this one and is active. */
 export async function isBehind(db: Db, { appId, id }: JobPlace, same: Record<string, string | null>): Promise<boolean> {
   const { count } = await db`
@@ -133,18 +140,21 @@ export async function markWaiting(db: Db, poolId: string, { appId, id }: JobPlac
 
 /**
  * Deletes jobs of a worker pool, except those whose rows another transaction has locked: the statement would keep the
- * locks of the others while it waits. Returns which of the jobs are gone.
+ * locks of the others while it waits. Returns which of the jobs are gone. The arrays keep a plan that was made for an
+ * empty table from reading the whole table.
  */
 export async function deleteJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<boolean[]> {
+  const [apps, ids] = [jobs.map(({ appId }) => appId), jobs.map(({ id }) => id)];
   const rows = await db<{ id: number }[]>`
-    delete from jobs using (
+    with open as materialized (
       select app_id, id from jobs
-      where (app_id, id) in (select * from unnest(${jobs.map(({ appId }) => appId)}::uuid[],
-          ${jobs.map(({ id }) => id)}::bigint[]))
-        and locked_by = ${poolId}
-      for update skip locked) open
-    where jobs.app_id = open.app_id and jobs.id = open.id
-    returning jobs.id`;
+      where app_id = any (${[...new Set(apps)]}::uuid[]) and id = any (${ids}::bigint[]) and locked_by = ${poolId}
+        and (app_id, id) in (select * from unnest(${apps}::uuid[], ${ids}::bigint[]))
+      for update of jobs skip locked)
+    delete from jobs
+    where app_id = any (array(select app_id from open)) and id = any (array(select id from open))
+      and (app_id, id) = any (array(select open from open))
+    returning id`;
   const gone = new Set(rows.map(({ id }) => id));
   return jobs.map(({ id }) => gone.has(id));
 }

@@ -34,6 +34,8 @@ export type JobTurn = {
 type Work = {
   isInSlot: boolean;
   steps: number;
+  /** Whether it has worked for a whole turn, step after step. */
+  isLong: boolean;
   /** When its turn began, and when it last showed that it works. */
   sinceMs: number;
   workedMs: number;
@@ -56,12 +58,13 @@ type AppWork = {
 /**
  * While other apps send requests to this process, as many jobs of an app work at a time as the machine has processors:
  * they share the event loop and the database with those requests. A job that shows no work for a second mostly waits
- * for something else and keeps no other waiting, and neither does one that is slow. One that works for long, step after
- * step, has turns of a second, with the other long ones of its app and those that are due.
+ * for something else and keeps no other waiting, and neither does one that is slow. Those that work for long, step after
+ * step, have turns of a second: half as many as there are processors work at a time. The rest is left to short jobs.
  */
 export class Turns {
   readonly #apps: RecentApps;
   readonly #besideOthers: number;
+  readonly #longBesideOthers: number;
   readonly #heldBy: (app: string) => number;
   readonly #onFree: () => void;
   readonly #work = new Map<string, AppWork>();
@@ -70,6 +73,7 @@ export class Turns {
   constructor({ apps = recentApps, processors = availableParallelism(), heldBy, onFree }: TurnsOptions) {
     this.#apps = apps;
     this.#besideOthers = processors;
+    this.#longBesideOthers = Math.max(1, Math.floor(processors / 2));
     this.#heldBy = heldBy;
     this.#onFree = onFree;
   }
@@ -78,7 +82,11 @@ export class Turns {
   mayTake(app: string, held: number): boolean {
     if (!this.#apps.hasOthers(app)) return true;
     const own = this.#work.get(app);
-    const isNext = own === undefined || own.paused.length === 0 || own.claimUntilMs > this.#apps.nowMs();
+    const isNext =
+      own === undefined ||
+      own.paused.length === 0 ||
+      own.claimUntilMs > this.#apps.nowMs() ||
+      this.#countLong(own) >= this.#longBesideOthers;
     const mayTake = isNext && this.#countWorking(own, held) < this.#besideOthers;
     if (own !== undefined && !mayTake) own.isWanted = true;
     return mayTake;
@@ -88,7 +96,7 @@ export class Turns {
   begin(app: string): JobTurn {
     const own = this.#workOf(app);
     const nowMs = this.#apps.nowMs();
-    const work: Work = { isInSlot: true, steps: 0, sinceMs: nowMs, workedMs: nowMs, paused: undefined };
+    const work: Work = { isInSlot: true, steps: 0, isLong: false, sinceMs: nowMs, workedMs: nowMs, paused: undefined };
     own.works.add(work);
     own.isWanted = false;
     own.claimUntilMs = 0;
@@ -112,6 +120,7 @@ export class Turns {
     this.#resume(app, work);
     work.isInSlot = false;
     work.steps = 0;
+    work.isLong = false;
     work.sinceMs = Number.POSITIVE_INFINITY;
     if (own === undefined) return;
     this.#pass(app, own);
@@ -129,7 +138,10 @@ export class Turns {
     if (nowMs - work.sinceMs < turnMs) return undefined;
     const own = this.#workOf(app);
     own.works.add(work);
-    const hasRoom = this.#countWorking(own, this.#heldBy(app)) <= this.#besideOthers;
+    work.isLong = true;
+    const hasRoom =
+      this.#countWorking(own, this.#heldBy(app)) <= this.#besideOthers &&
+      this.#countLong(own) <= this.#longBesideOthers;
     const isWanted = own.isWanted || own.paused.length > 0 || !hasRoom;
     if (signal.aborted || !isWanted || !this.#apps.hasOthers(app)) {
       work.sinceMs = nowMs;
@@ -152,6 +164,11 @@ export class Turns {
     while (own.paused.length > 0) {
       const isKept = own.claimUntilMs > nowMs ? 1 : 0;
       if (hasOthers && this.#countWorking(own, this.#heldBy(app)) + isKept >= this.#besideOthers) return;
+      if (hasOthers && this.#countLong(own) >= this.#longBesideOthers) {
+        if (own.isWanted) this.#onFree();
+        own.isWanted = false;
+        return;
+      }
       own.wasKept = own.isWanted && !own.wasKept;
       const [next] = own.paused;
       if (!own.wasKept && next) this.#resume(app, next);
@@ -188,7 +205,16 @@ export class Turns {
   #countWorking(own: AppWork | undefined, held: number): number {
     const nowMs = this.#apps.nowMs();
     const works = [...(own?.works ?? [])];
-    const isWorking = ({ paused, workedMs }: Work) => paused === undefined && nowMs - workedMs < turnMs;
-    return works.filter(isWorking).length + held - works.filter(({ isInSlot }) => isInSlot).length;
+    const working = works.filter((work) => isWorking(work, nowMs));
+    return working.length + held - works.filter(({ isInSlot }) => isInSlot).length;
   }
+
+  #countLong({ works }: AppWork): number {
+    const nowMs = this.#apps.nowMs();
+    return [...works].filter((work) => work.isLong && isWorking(work, nowMs)).length;
+  }
+}
+
+function isWorking({ paused, workedMs }: Work, nowMs: number): boolean {
+  return paused === undefined && nowMs - workedMs < turnMs;
 }

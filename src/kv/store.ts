@@ -150,8 +150,8 @@ async function writeRows<Row extends WrittenRow>(
   const column = (pick: (write: KvWrite & { userId: string }) => string) => writes.map(pick);
   const rows = await db<Row[]>`
     with settings as materialized (
-      select set_config('quarry.kv_user_bytes_max', ${String(first.userBytesMax)}, true),
-        set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)),
+      select set_config('quarry.kv_user_bytes_max', ${String(first.userBytesMax)}, true)
+        ${lockTimeoutMs > 0 ? db`, set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)` : db``}),
     owners as materialized (
       select id from users cross join settings
       where app_id = ${scope.appId} and sandbox_id = ${scope.sandboxId}

@@ -66,6 +66,7 @@ export function injectInto(fastify: FastifyInstance, sender: Sender): ApiClient 
         ...(remoteAddress === undefined ? {} : { remoteAddress }),
         headers: {
           ...own,
+          ...(search.size === 0 ? {} : { prefer: 'handling=strict' }),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...(key === undefined || method !== 'POST' ? {} : { [idempotencyHeader]: key }),
         },

@@ -1,6 +1,6 @@
 import { imageSourceSchema, pictureSchema } from '../files/schema.ts';
 import { ref, strict } from '../http/route/route.ts';
-import { limits } from '../lib/limits.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { pattern } from '../lib/patterns.ts';
 import { Type } from '../lib/type.ts';
 
@@ -19,7 +19,7 @@ export const orgSchema = Type.Object(
   { $id: 'Org', description: 'An organisation of users, teams and agents.' },
 );
 
-const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const name = nameSchema();
 const slug = Type.String({
   ...pattern(
     '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$',

@@ -1,5 +1,5 @@
 import { ref, strict } from '../http/route/route.ts';
-import { limits } from '../lib/limits.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { Type } from '../lib/type.ts';
 import { passwordCharacters } from '../users/passwords.ts';
 import { userSchema } from '../users/schema.ts';
@@ -35,7 +35,7 @@ export const tokenCreateSchema = strict({
   type: Type.Optional(
     Type.Enum(['session', 'personal'], { description: 'Default: session, or personal for end users.' }),
   ),
-  name: Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharactersMax })),
+  name: Type.Optional(nameSchema()),
   expires_in_days: Type.Optional(
     Type.Integer({
       minimum: 1,

@@ -1,6 +1,6 @@
 import { freeMap, strict } from '../http/route/route.ts';
-import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { Type } from '../lib/type.ts';
 import { userSchema } from '../users/schema.ts';
 
@@ -24,7 +24,7 @@ export const teamSchema = Type.Object(
   { $id: 'Team', description: 'Users and agents who share what the team owns.' },
 );
 
-const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const name = nameSchema();
 const description = Type.String({ maxLength: 10_000 });
 
 export const teamCreateSchema = strict({

@@ -175,6 +175,8 @@ export class Credentials {
   }
 
   async #key(text: string): Promise<store.ApiKey> {
+    // A repeated header arrives joined, and a key has no comma.
+    if (text.includes(',')) throw invalid('Send one API key, once.');
     const found = /^[sp]k_[\w-]{8,200}$/.test(text)
       ? await this.#cached(`key/${text}`, () => store.findKey(this.#db, text))
       : undefined;

@@ -1,6 +1,6 @@
 import { freeMap, strict } from '../http/route/route.ts';
-import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { Type } from '../lib/type.ts';
 
 const optionalText = Type.Optional(Type.String());
@@ -21,7 +21,7 @@ export const threadSchema = Type.Object(
   { $id: 'Thread', description: 'A conversation whose messages sources can ingest.' },
 );
 
-const title = Type.Optional(Type.String({ minLength: 1, maxLength: limits.nameCharactersMax }));
+const title = Type.Optional(nameSchema());
 
 export const threadCreateSchema = strict({
   title,

@@ -1,6 +1,6 @@
 import { freeMap, strict } from '../http/route/route.ts';
-import { limits } from '../lib/limits.ts';
 import { mapOf } from '../lib/map-schema.ts';
+import { nameSchema } from '../lib/name-schema.ts';
 import { Type } from '../lib/type.ts';
 import { passwordCharacters } from './passwords.ts';
 
@@ -31,7 +31,7 @@ export const userSchema = Type.Object(
 );
 
 const email = Type.String({ format: 'email', maxLength: 254, description: 'Unique in the app or sandbox.' });
-const name = Type.String({ minLength: 1, maxLength: limits.nameCharactersMax });
+const name = nameSchema();
 const password = Type.String({ minLength: passwordCharacters.min, maxLength: passwordCharacters.max });
 const orgRole = Type.Enum(['admin', 'member', 'viewer']);
 

@@ -129,3 +129,88 @@ test('nothing that a stranger names or writes runs, becomes an element or a dang
   }
   assert.deepEqual(it.problems, []);
 });
+
+test('characters that turn text are shown as codes, wherever the console shows a name', async () => {
+  const { provision, api } = it.server;
+  const app = await provision.app();
+  const turned = 'a\u202eb\u2066c';
+  const make = async (path: string, body: object) => {
+    const {
+      status,
+      body: made,
+      text,
+    } = await api<{ id: string }>('POST', `/api/v1${path}`, { key: app.secretKey, body });
+    assert.ok(status === 200 || status === 201, `${path}: ${text}`);
+    return made.id;
+  };
+  const org = await make('/orgs', { name: turned });
+  const team = await make('/teams', { name: turned, org });
+  const user = await make('/users', { email: 'turned@example.test', name: turned, org });
+  const agent = await make('/agents', { name: turned, org });
+  await make('/knowledge_sources', { type: 'knowledge/documents', org, metadata: { name: turned } });
+  await make('/files', { filename: `${turned}.txt`, content_type: 'text/plain', data: '', org });
+  await make('/kv', { user, key: turned, value: turned });
+  await make('/keys', { type: 'publishable', name: turned });
+  await make('/sandboxes', { name: turned });
+  await make('/threads', { title: turned, user });
+  await make('/webhooks', { url: 'https://example.com/', events: ['*'], description: turned });
+  await new AutomationsClient(it.server, app).createAutomation({
+    ...{ name: turned, description: turned },
+    workflow: graphOf({ id: 't', kind: 'transform', value: 1 }),
+  });
+
+  const page = await it.openAsDeveloper(app, '/console/files');
+  const lists = [
+    'orgs',
+    'teams',
+    'users',
+    'agents',
+    'knowledge',
+    'files',
+    'kv',
+    'keys',
+    'sandboxes',
+    'threads',
+    'webhooks',
+  ];
+  const paths = [...lists, 'automations', `orgs/${org}`, `teams/${team}`, `users/${user}`, `agents/${agent}`];
+  for (const path of paths) {
+    await page.goto(`/console/${path}`);
+    await page.getByText('a<U+202E>b<U+2066>c').first().waitFor({ state: 'attached' });
+    const written = await page.evaluate(
+      "[...document.querySelectorAll('body *')].flatMap((each) => [...[...each.attributes].map((one) => one.value), ...[...each.childNodes].map((one) => one.nodeValue ?? '')]).filter((text) => /[\\u202a-\\u202e\\u2066-\\u2069]/.test(text))",
+    );
+    assert.deepEqual([path, written], [path, []]);
+  }
+  assert.deepEqual(it.problems, []);
+});
+
+test('a long name that is written from right to left is cut at its end in a list, on a phone beside its label', async () => {
+  const app = await it.server.provision.app();
+  const name = 'שם ארוך מאוד של משתמש שאין לו מקום בטבלה '.repeat(6);
+  const post = (path: string, body: object) =>
+    it.server.api<{ id: string }>('POST', `/api/v1${path}`, { key: app.secretKey, body });
+  const { id: org } = (await post('/orgs', { name })).body;
+  assert.equal((await post('/users', { email: 'rtl@example.test', name, org })).status, 201);
+  const page = await it.openAsDeveloper(app, '/console/users');
+  const isVisible = (selector: string, offset: number) =>
+    page.evaluate(`(() => {
+      const find = (node) => node.nodeType === 3 ? (node.data.startsWith('שם ארוך') ? node : undefined) : [...node.childNodes].map(find).find(Boolean);
+      const cell = document.querySelector('table.list tbody ${selector}');
+      const range = document.createRange();
+      range.setStart(find(cell), ${offset});
+      range.setEnd(find(cell), ${offset} + 1);
+      const letter = range.getBoundingClientRect();
+      const box = cell.getBoundingClientRect();
+      return letter.left >= box.left - 1 && letter.right <= Math.min(box.right, innerWidth) + 1;
+    })()`);
+  await page.locator('.principal', { hasText: 'שם ארוך' }).waitFor();
+  for (const width of [1440, 375]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const selector of ['td.main', 'td .principal'])
+      assert.deepEqual(
+        [width, selector, await isVisible(selector, 0), await isVisible(selector, 200)],
+        [width, selector, true, false],
+      );
+  }
+});

@@ -96,7 +96,8 @@ test('`quarry doctor` checks the surroundings too, and `quarry fsck` says that a
   assert.equal(unmigrated.code, 1);
   assert.match(unmigrated.stderr, /^The database has no tables of Quarry yet\. `quarry serve` creates them/);
   assert.doesNotMatch(unmigrated.stderr, /\n\s+at /);
-  const { stdout } = await callQuarry(['doctor'], { env });
+  const { stdout } = await callQuarry(['doctor'], { env: { ...env, QUARRY_PARSE_WORKRES: '2' } });
+  assert.match(stdout, /^warn +settings +QUARRY_PARSE_WORKRES: .* Did you mean QUARRY_PARSE_WORKERS\?$/m);
   for (const name of ['files', 'renderer', 'public URL', 'proxy', 'database', 'replicas', 'clock', 'disk'])
     assert.match(stdout, new RegExp(`^(ok|warn) +${name} `, 'm'), name);
 });

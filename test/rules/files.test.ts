@@ -25,6 +25,19 @@ test('the program reads the time of day from its Clock only', () => {
   assert.ok(!readsMachineClock({ name: 'src/lib/clock.ts', text: 'const now = new Date();' }));
 });
 
+const createsParents = ({ name, text }: Source) =>
+  /\bmkdir(?:Sync)?\([^;]*\brecursive\b/.test(text) && name !== 'src/lib/directories.ts';
+
+test('the program creates directories by createDirectories only, which always returns', () => {
+  const wrong = everywhere.filter(({ name }) => name.startsWith('src/')).filter(createsParents);
+  assert.deepEqual(namesOf(wrong), [], 'Use createDirectories of src/lib/directories.ts.');
+
+  assert.ok(createsParents({ name: 'src/a.ts', text: 'await mkdir(dirname(path), { recursive: true });' }));
+  assert.ok(
+    !createsParents({ name: 'src/a.ts', text: 'mkdirSync(path, { mode: 0o700 });\nrm(path, { recursive: true });' }),
+  );
+});
+
 const silencesTypes = ({ name, text }: Source) =>
   /@ts-(?:ignore|expect-error|nocheck)\b/.test(text) || (name.startsWith('console/') && /\bas never\b/.test(text));
 

@@ -74,6 +74,10 @@ export class ConsoleTest {
     context.setDefaultTimeout(waitMs);
     this.#contexts.push(context);
     context.on('weberror', (error) => this.problems.push(`script failed: ${error.error().message}`));
+    context.on('response', (response) => {
+      const unknown = response.headers()['x-unknown-parameters'];
+      if (unknown !== undefined) this.problems.push(`${response.url()} has no parameter ${unknown}`);
+    });
     context.on('console', (message) => {
       // The browser logs each 4xx of the API as an error. The page shows these responses itself.
       const refusal = /status of 4\d\d/.test(message.text());

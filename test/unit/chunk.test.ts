@@ -116,6 +116,36 @@ test('the next chunk repeats the end of the one before within a section', () => 
   }
 });
 
+test('a chunk within a definition has the fragment of its term, and what follows has that of the heading', () => {
+  const prose = 'Some prose here. '.repeat(30);
+  const code = `      \`\`\`\n      open()\n      \`\`\`\n\n      ${prose}`;
+  const method = `    - **seek**\n        - ${prose}`;
+  const text = `## Usage\n\n- Usage\n\n${prose}\n\n- **open**\n    - ${prose}\n\n${code}\n${method}\n\n${prose}`;
+  const fragments = [
+    ['Usage', 'usage'],
+    ['**open**', 'file.open'],
+    ['**seek**', 'file.seek'],
+  ] as const;
+  const chunks = chunkMarkdown(text, { targetTokens: 60, maxTokens: 100, overlapTokens: 20, fragments });
+  const found = chunks.map(({ fragment }) => fragment);
+  assert.deepEqual(
+    found.filter((fragment, at) => fragment !== found[at - 1]),
+    ['usage', 'file.open', 'file.seek', 'usage'],
+  );
+  const own = chunkMarkdown(`## Usage\n\n${prose}\n\n- **open**\n    - Opens it.`, {
+    targetTokens: 120,
+    maxTokens: 180,
+    fragments,
+  });
+  assert.deepEqual(
+    own.map((chunk) => [chunk.fragment, chunk.text.startsWith('- **open**')]),
+    [
+      ['usage', false],
+      ['file.open', true],
+    ],
+  );
+});
+
 test('a chunk has the fragment of its heading, or of the nearest one above that has one', () => {
   const prose = 'Some prose here. '.repeat(30);
   const text = `${prose}\n\n## Usage\n\n${prose}\n\n### Limits\n\n${prose}\n\n## Usage\n\n${prose}\n\n## Other\n\n${prose}`;

@@ -93,12 +93,12 @@ test('memory that is given back while a thread uses it is not lent again before 
   for (let ordinal = 0; ordinal < chunks; ordinal++)
     builder.add({ ordinal, length: 20 + (ordinal % 300), terms: new Map([['word', [1]]]) });
   const bytes = builder.finish()[0]?.postings ?? new Uint8Array();
-  const expected = tasks.unpackPostings([{ bytes, lengths: undefined }]);
+  const expected = tasks.unpackPostings([{ parts: [bytes], lengths: undefined }]);
   for (let round = 0; round < 5; round++) {
     const memory = threads.borrow();
     const unpacked = Array.from({ length: 6 }, () => {
-      const list = { bytes: memory.copy(bytes), lengths: undefined };
-      return threads.run('app', chunks, 'unpackPostings', [list]);
+      const term = { parts: [memory.copy(bytes)], lengths: undefined };
+      return threads.run('app', chunks, 'unpackPostings', [term]);
     });
     memory.giveBack();
     assert.throws(() => memory.take(1), /was given back/);

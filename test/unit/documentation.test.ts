@@ -193,6 +193,24 @@ test('a function, a term and a figure lose their permalinks, and a paragraph kee
   assert.equal(markdownOf(body), '- **quad(f)**\n    - Integrates.\n\nA curve\n\nSee ¶ 4 and §.');
 });
 
+test('headings of a wiki lose their links for editing in any language', () => {
+  const edit =
+    '<span class="mw-editsection"><span>[</span><a href="/e">Bearbeiten</a> | <a href="/q">Quelltext</a><span>]</span></span>';
+  const body = `<h2>Leben${edit}</h2><p>Er lebte.</p><div class="mw-heading"><h3 id="w">Werk</h3>${edit}</div><p>Er schrieb.</p>`;
+  assert.equal(markdownOf(body), '## Leben\n\nEr lebte.\n\n### Werk\n\nEr schrieb.');
+});
+
+test('a term leads to its place, and terms do not take the place of headings', () => {
+  const terms = Array.from({ length: 1_100 }, (_, at) => `<dt id="f${at}">f<b>${at}</b>()</dt><dd>Does ${at}.</dd>`);
+  const html = `<title>T</title><dl>${terms.join('')}<dt>none</dt><dd>Nothing.</dd></dl><h2 id="end">End</h2><p>It ends here.</p>`;
+  const { fragments } = parsePage({ bytes: Buffer.from(html), contentType: 'text/html', url: 'https://docs.example/' });
+  assert.deepEqual(fragments.slice(0, 2), [
+    ['End', 'end'],
+    ['f**0**()', 'f0'],
+  ]);
+  assert.equal(fragments.length, 1_000);
+});
+
 test('the title of a page is its heading without a permalink, and not the heading with the name of the manual', () => {
   const titleOf = (title: string, headings: string[]): string | undefined => {
     const body = headings.map((text) => `<h1>${text}</h1>`).join('');
@@ -261,4 +279,67 @@ test('an equation that a table aligns is one formula with its number', () => {
     `<td class="ltx_eqn_cell"><math display="inline"><semantics><mi>x</mi><annotation encoding="application/x-tex">${tex}</annotation></semantics></math></td>`;
   const table = `<table class="ltx_equation ltx_eqn_table"><tbody><tr><td></td>${math('a')}${math('=b+c')}<td></td><td rowspan="1"><span class="ltx_tag">(7)</span></td></tr></tbody></table>`;
   assert.equal(markdownOf(table), '$$\na =b+c \\tag{7}\n$$');
+});
+
+test('a function of an interface has its operation, its responses and its JSON as code', () => {
+  const button = (inner: string): string => `<div><button class="sc-x"><svg></svg>${inner}</button></div>`;
+  const row = (text: string): string => `<li><div class="hoverable">${text}</div></li>`;
+  const json =
+    '<div class="redoc-json"><code><button class="collapser"></button><span>{</span><ul>' +
+    `${row('<span>"name"</span>: <span>"x"</span>,')}${row('<span>"tags"</span>: <span>[</span><ul><li>1</li></ul><span>]</span>')}</ul><span>}</span></code></div>`;
+  const body =
+    `<h3>Responses</h3>${button('<strong>200 </strong><div><p>Created</p></div>')}${button('<strong>404 </strong>')}` +
+    `${button('<span class="http-verb">post</span><span>/users/{id}</span>')}${button('Try it')}<h3>Sample</h3>${json}`;
+  const code = '```json\n{\n  "name": "x",\n  "tags": [\n    1\n  ]\n}\n```';
+  const operation = '`POST /users/{id}`';
+  assert.equal(
+    markdownOf(body),
+    `### Responses\n\n**200**\n\nCreated\n\n**404**\n\n${operation}\n\n### Sample\n\n${code}`,
+  );
+});
+
+test('the kind of a term stands apart from it, and terms of one list stand at one level', () => {
+  const term = (name: string): string =>
+    `<dt><strong>${name}</strong><span class="classifier">int</span></dt><dd><p>Says ${name}.</p></dd>`;
+  const list = `<dl><dt>Parameters</dt><dd><dl>${term('left')}${term('right')}</dl></dd></dl>`;
+  assert.equal(
+    markdownOf(list),
+    '- **Parameters**\n    - **left** : int\n        - Says left.\n    - **right** : int\n        - Says right.',
+  );
+  assert.equal(markdownOf('<ul><li>One</li><li><ul><li>Two</li></ul></li></ul>'), '- One\n- Two');
+});
+
+test('asides that are notes of a reference are quotes', () => {
+  const body = '<aside class="notice">Replace the <code>key</code>.</aside><aside class="success">Well done.</aside>';
+  assert.equal(markdownOf(body), '> [!NOTE]\n> Replace the `key`.\n\n> [!TIP]\n> Well done.');
+});
+
+test('a page is documentation if only a generator of manuals makes it, and what a generator of blogs too makes is not', () => {
+  const typeOf = (head: string, path: string): string => {
+    const text =
+      '<p>In 2019, the harbour was opened by Anna Berg, after ten years of quarrels about its cost.</p>'.repeat(20);
+    const html = `<title>Harbours of the north</title>${head}<body><h1>Harbours of the north</h1>${text}</body>`;
+    return parsePage({ bytes: Buffer.from(html), contentType: 'text/html', url: `https://site.example${path}` })
+      .pageType;
+  };
+  const generator = (name: string): string => `<meta name="generator" content="${name}">`;
+  for (const name of ['xml2rfc 3.12.0', 'Bikeshed version 1', 'ReSpec 24', 'Docutils 0.18: https://docutils.example/'])
+    assert.equal(typeOf(generator(name), '/TR/2019/harbours-of-the-north/'), 'documentation', name);
+  const sphinx = '<link rel="stylesheet" href="../_static/pygments.css?v=1">';
+  assert.equal(typeOf(sphinx, '/2019/harbours-of-the-north.html'), 'documentation');
+  assert.equal(typeOf(generator('Docusaurus v3'), '/blog/harbours-of-the-north'), 'article');
+  assert.equal(typeOf('', '/2019/harbours-of-the-north.html'), 'article');
+});
+
+test('a short heading is the title even where the page calls itself by the name of its site', () => {
+  const titleOf = (named: string, whole: string, heading: string): string | undefined => {
+    const html = `<meta property="og:title" content="${named}"><title>${whole}</title><h1>${heading}</h1>`;
+    return parsePage({ bytes: Buffer.from(html), contentType: 'text/html', url: 'https://docs.example/a' }).title;
+  };
+  assert.equal(titleOf('Kiln', '功能 | Kiln 文档', '功能'), '功能');
+  assert.equal(titleOf('Kiln', 'Options | Kiln', 'Options'), 'Options');
+  assert.equal(
+    titleOf('How the old kiln was built', 'Kiln | How the old kiln was built', 'Kiln'),
+    'How the old kiln was built',
+  );
 });

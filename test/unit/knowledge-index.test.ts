@@ -14,9 +14,11 @@ import {
 import {
   allocateLengths,
   blocksIn,
+  type ChunkLengths,
   joinColumns,
   openColumns,
   packColumns,
+  packParts,
   visitOrdinals,
 } from '../../src/knowledge/computing/columns.ts';
 import { nearestPlaces } from '../../src/knowledge/computing/near.ts';
@@ -146,12 +148,34 @@ test('terms of a large source share the lengths of its chunks, and hold what wen
   const all = [termIn(1, 40), termIn(1, 400), termIn(3, 30), termIn(50, 300), termIn(1_000, 20), termIn(300, 40)];
   const packed = all.map((columns) => packColumns(columns, known));
   for (const [i, columns] of all.entries()) assert.deepEqual(listPacked(packed[i] ?? []), listColumns(columns));
-  const bytes = (packed[0] ?? []).reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
-  assert.ok(bytes < (nextOrdinal - firstOrdinal) * 2.1, `${bytes} bytes`);
+  const bytesOf = (list: (typeof packed)[number] = []) => list.reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
+  // A byte for each tally, and a bit for each chunk or a byte for each posting.
+  const count = nextOrdinal - firstOrdinal;
+  assert.ok(bytesOf(packed[0]) < count * 1.25, `${bytesOf(packed[0])} bytes`);
+  assert.ok(bytesOf(packed[3]) < (count / 50) * 3.5, `${bytesOf(packed[3])} bytes`);
   const joined = listPacked(joinColumns([...(packed[2] ?? []), ...(packed[4] ?? [])]));
   assert.deepEqual(
     joined,
     listPacked(joinColumns([all[2], all[4]].flatMap((one) => packColumns(one as PostingColumns)))),
+  );
+});
+
+test('the postings that segments have of a term are the same in one buffer', () => {
+  fc.assert(
+    fc.property(fc.array(fc.array(fc.nat(300), { minLength: 1, maxLength: 200 }), { maxLength: 8 }), (lengths) => {
+      const segments = lengths.map((ofChunks, segment) => {
+        const builder = new PostingsBuilder();
+        for (const [i, length] of ofChunks.entries())
+          builder.add({ ordinal: segment * 1_000 + i, length, terms: new Map([['word', [1, 2]]]) });
+        return builder.finish()[0]?.postings ?? new Uint8Array();
+      });
+      const packed = packParts(segments);
+      assert.deepEqual(
+        packed.map(listPacked),
+        segments.map((bytes) => listColumns(unpackPostings(bytes))),
+      );
+      assert.ok(new Set(packed.flat().map(({ buffer }) => buffer)).size <= 1);
+    }),
   );
 });
 
@@ -273,7 +297,7 @@ test('the most similar rows are those that the similarity of every row would giv
 });
 
 /** A collection in which some words are in nearly every chunk and others in few, as columns of postings. */
-function collection(chunks: number, seed: number) {
+function collection(chunks: number, seed: number, known?: ChunkLengths) {
   let state = seed;
   const random = () => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
@@ -290,7 +314,7 @@ function collection(chunks: number, seed: number) {
     };
     return {
       count: 1 + Math.floor(random() * 2),
-      lists: packColumns(columns).map((packed) => ({ base: 0, columns: packed })),
+      lists: packColumns(columns, known).map((packed) => ({ base: 0, columns: packed })),
     };
   });
   return { terms, rows: Uint8Array.from(lengths, () => (random() < 0.02 ? 1 : 3)) };
@@ -311,6 +335,23 @@ test('the ranking that leaves out what cannot count is the ranking of all postin
       assert.ok(Math.abs(best.scoreOf(row) - score) < 1e-3);
     assert.ok(best.ranked.every(({ row }) => rows[row] === 3));
   }
+});
+
+test('a ranking is the same however the postings are packed', () => {
+  const chunks = 90_000;
+  const blocks = blocksIn(0, chunks);
+  const alone = collection(chunks, 1);
+  const together = collection(chunks, 1, { first: 0, blocks: blocks.map(allocateLengths) });
+  for (const hasDead of [false, true])
+    for (const count of [200, chunks]) {
+      const rank = ({ terms, rows }: typeof alone) =>
+        scoreTerms(terms, { chunks, averageLength: 120, hasDead }, rows, 0.25, count);
+      const [one, other] = [rank(alone), rank(together)];
+      assert.deepEqual(other.weights, one.weights);
+      assert.deepEqual(other.ranked, one.ranked);
+      for (const { row } of one.ranked.slice(0, 2_000)) assert.equal(other.scoreOf(row), one.scoreOf(row));
+      assert.equal(other.scoreOf(chunks - 1), one.scoreOf(chunks - 1));
+    }
 });
 
 test('the candidates of both rankings hold at least 95 of 100 results that all chunks would give', () => {

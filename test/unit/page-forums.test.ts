@@ -192,6 +192,8 @@ test('a post has the date beside it, as phpBB and vBulletin write it without a n
     (name: string, at: number) =>
       `<div id="p47${at}1" class="post bg2"><div class="inner"><div class="postbody"><h3><a href="#p">Re: Ropes</a></h3><p class="author">by <strong><a href="./memberlist.php?mode=viewprofile&amp;u=${at}">${name}</a></strong> &raquo; Fri Jan 04, 2030 3:04 pm</p><div class="content">${text(at)}</div></div></div></div>`,
     (name: string, at: number) =>
+      `<div id="p47${at}2" class="post bg1"><dl class="postprofile"><dt><a href="./memberlist.php?mode=viewprofile&amp;u=${at}">${name}</a></dt><dd><strong>Joined:</strong> Wed Jan 21, 2015 12:12 pm</dd></dl><div class="postbody"><p class="author">by <strong><a href="./memberlist.php?mode=viewprofile&amp;u=${at}">${name}</a></strong> &raquo; Fri Jan 04, 2030 3:04 pm</p><div class="content">${at === 0 ? says('dory') : text(at)}</div></div></div>`,
+    (name: string, at: number) =>
       `<div class="b-post" id="p4711${at}"><div class="author"><a href="/member/${at}">${name}</a></div><div class="b-post__timestamp"><span class="date">04-01-2030, <span class="time">03:04 PM</span></span></div><div class="b-post__content"><div class="post-text">${text(at)}</div></div></div>`,
     (name: string, at: number) =>
       `<table id="post4711${at}"><tr><td class="thead"><div class="normal">04-01-2030, 03:04 PM</div></td></tr><tr><td class="alt2"><a class="bigusername" href="member.php?u=${at}">${name}</a></td></tr><tr><td class="alt1" id="td_post_4711${at}"><div id="post_message_4711${at}">${text(at)}</div></td></tr></table>`,
@@ -201,7 +203,7 @@ test('a post has the date beside it, as phpBB and vBulletin write it without a n
       '<meta name="generator" content="phpBB">',
       `<main><h1>Frozen ropes</h1>${names.map(layout).join('')}</main>`,
     );
-    const dates = ['Jan 04, 2030 3:04 pm', '04-01-2030, 03:04 PM', '04-01-2030, 03:04 PM'];
+    const dates = ['Jan 04, 2030 3:04 pm', 'Jan 04, 2030 3:04 pm', '04-01-2030, 03:04 PM', '04-01-2030, 03:04 PM'];
     for (const name of names) assert.ok(markdown.includes(`### ${name}, ${dates[at]}\n`), markdown);
   }
 });
@@ -235,4 +237,40 @@ test('the description of an issue in GitLab and the mails of a list in HyperKitt
       `<div class="even"><div class="email"><div id="X${at}" class="email-header"><h2 class="name"><a href="/users/${at}/">${name}</a></h2><div class="email-date"><div class="time"><span>3 Jan 2030</span></div></div></div><div class="email-body"><p>${text}</p></div></div></div>`,
   );
   checkThread('', `<div id="thread-content"><h1>Frozen ropes at the pier</h1>${mails.join('')}</div>`, { posts });
+});
+
+test('a post whose text is marked as a quotation is none, and what it quotes is', () => {
+  const smilie = '<img src="clear.png" class="mceSmilieSprite mceSmilie8" alt=":D">';
+  const quote =
+    '<blockquote class="quoteContainer"><div class="quote">Whose boat?</div><div class="quoteExpand">Click to expand...</div></blockquote>';
+  const body = posts.map(
+    ([author, text], at) =>
+      `<li id="post-${at + 10}" class="message" data-author="${author}"><div class="messageContent"><article>
+       <blockquote class="messageText ugc baseHtml">${at === 1 ? quote : ''}${text} ${smilie}</blockquote></article></div></li>`,
+  );
+  const { markdown } = readThread('', `<ol>${body.join('')}</ol>`);
+  const [alma, bert] = [says('dinghy'), says('barge')];
+  assert.ok(
+    markdown.startsWith(`### Alma\n\n${alma} :D\n\n### Bert\n\n> Whose boat?\n\n${bert} :D\n\n### Cora`),
+    markdown,
+  );
+});
+
+test('a page is a thread if phpBB or XenForo says so, however little of it looks like one', () => {
+  const text = `<div id="p564" class="post"><div class="postbody"><div class="content">${says('dinghy')}</div></div></div>`;
+  const typeOf = (html: string): string =>
+    parsePage({ bytes: Buffer.from(html), contentType: 'text/html', url: 'https://site.test/bateaux-t190.html' })
+      .pageType;
+  assert.equal(
+    typeOf(`<html><title>Bateaux</title><body id="phpbb" class="section-viewtopic ltr">${text}</body></html>`),
+    'forum',
+  );
+  assert.equal(
+    typeOf(`<html id="XF" data-template="thread_view"><title>Bateaux</title><body>${text}</body></html>`),
+    'forum',
+  );
+  assert.equal(
+    typeOf(`<html><title>Bateaux</title><body id="phpbb" class="section-memberlist">${text}</body></html>`),
+    'article',
+  );
 });

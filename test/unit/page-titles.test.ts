@@ -90,3 +90,22 @@ test('entries below a heading of other news are left out in Russian, Greek and P
       ['part 2', heading],
     );
 });
+
+test('a word that announces other pages at the start of a line is kept within a sentence', () => {
+  const keys =
+    '<p>The key words "MUST", "<span class="bcp14">RECOMMENDED</span>" and "MAY" are to be read as they stand.</p>';
+  const other = '<p>Read in its place:<br><b>Recommended</b><br><a href="/o">Another harbour</a></p>';
+  const markdown = read(
+    `<article><h1>Old harbour closed</h1>${paragraphs('pier', 4)}${keys}${paragraphs('quay', 4)}${other}</article>`,
+  );
+  includes(markdown, ['"MUST", "RECOMMENDED" and "MAY"'], ['Recommended']);
+});
+
+test('a text is kept in a box on which readers may comment, and comments are not', () => {
+  const box = `<div class="commentOnSelection"><div>${paragraphs('pier', 12)}</div></div>`;
+  includes(
+    read(`${titled(box)}<div class="commentList">${paragraphs('remark', 20)}</div>`),
+    ['pier number 7'],
+    ['remark number 1'],
+  );
+});

@@ -113,6 +113,12 @@ test('a table of an old presentation is a table, merged cells repeated', async (
   assert.match(await markdownOf(bytes), /\| Harbour \| Harbour \|\n\| --- \| --- \|\n\| Aurora \| 1200 \|/);
 });
 
+test('cells of an old presentation that lie on each other fill a bounded number of places', async () => {
+  const bytes = pptWithTable(Array.from({ length: 1_000 }, (_, at) => ['x', [at, at, 2_000, 2_000]]));
+  const filled = (await markdownOf(bytes)).match(/\| x (?=\|)/g)?.length ?? 0;
+  assert.ok(filled > 1_000 && filled <= 51_000, `${filled} places`);
+});
+
 test('an object that many slides of an old presentation name is read once', async () => {
   const markdown = await markdownOf(pptWithTable([['Harbour', [0, 0, 100, 50]]], 1000));
   assert.equal(markdown.split('Harbour').length, 2);

@@ -180,6 +180,9 @@ export class Connection {
     if (this.#options.app !== undefined) headers.set('x-app', this.#options.app);
     if (token !== undefined) headers.set('authorization', `Bearer ${token}`);
     if (key !== undefined) headers.set('idempotency-key', key);
+    const asked = queryText(query);
+    // Without this, the server ignores a parameter that it does not have, such as a misspelt filter.
+    if (asked !== '') headers.set('prefer', 'handling=strict');
     if (body !== undefined) headers.set('content-type', 'application/json');
     if (bytes !== undefined) headers.set('content-type', bytes.type);
     for (const [name, value] of Object.entries(options.headers ?? {}))
@@ -193,7 +196,7 @@ export class Connection {
       const sent = bytes?.data ?? (body === undefined ? null : JSON.stringify(body));
       const init: RequestInit & { duplex?: 'half' } = { method, headers, body: sent, signal };
       if (sent instanceof ReadableStream) init.duplex = 'half';
-      const response = await this.#fetch(`${this.baseUrl}${path}${queryText(query)}`, init);
+      const response = await this.#fetch(`${this.baseUrl}${path}${asked}`, init);
       return response.ok ? response : await readError(response);
     } catch (cause) {
       options.signal?.throwIfAborted();

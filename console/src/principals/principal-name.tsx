@@ -9,7 +9,7 @@ export function PrincipalName({ id, isLink = true }: { id: string | null | undef
   if (!id) return <span className="faint">–</span>;
   const path = pages[id.slice(0, 3)];
   const name = (
-    <span className="principal" title={found === undefined ? id : `${found.name} (${id})`}>
+    <span className="principal" dir="auto" title={found === undefined ? id : `${found.name} (${id})`}>
       {loading ? '…' : (found?.name ?? id)}
     </span>
   );

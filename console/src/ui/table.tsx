@@ -196,7 +196,8 @@ export function DataTable<T extends RowData>({
                     </td>
                   ) : null}
                   {columns.map(({ id, name, look, cell }) => (
-                    <td key={id} className={cellClasses[look ?? 'plain']} data-label={name}>
+                    // A name that is written from right to left is cut at its end too.
+                    <td key={id} dir="auto" className={cellClasses[look ?? 'plain']} data-label={name}>
                       {cell(row.original)}
                     </td>
                   ))}

@@ -1,7 +1,7 @@
 import { pageQuery } from '../../http/route/pages.ts';
 import { strict } from '../../http/route/route.ts';
-import { limits } from '../../lib/limits.ts';
 import { mapOf } from '../../lib/map-schema.ts';
+import { nameSchema } from '../../lib/name-schema.ts';
 import { Type } from '../../lib/type.ts';
 
 const optionalText = (description: string) => Type.Optional(Type.String({ description }));
@@ -63,9 +63,7 @@ export const answerSchema = strict({
 });
 
 export const linkCreateSchema = strict({
-  to: Type.String({
-    minLength: 1,
-    maxLength: limits.nameCharactersMax,
+  to: nameSchema({
     description: 'To whom you send the link, as the journal will name its holder.',
   }),
   expires_in_seconds: Type.Optional(

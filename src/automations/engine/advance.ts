@@ -8,7 +8,7 @@ import { requireNodeScopes } from '../definitions/graph-scopes.ts';
 import type { ApproveMembers } from '../nodes/approve.ts';
 import { nodeErrorOf } from '../nodes/errors.ts';
 import { findKind } from '../nodes/index.ts';
-import { type Child, NodeFailure, type NodeKind, type Prepared } from '../nodes/kind.ts';
+import type { Child, NodeKind, Prepared } from '../nodes/kind.ts';
 import { expiryOf, fanOutPayload, signalEntry } from '../nodes/members.ts';
 import { CallsTools } from '../nodes/tool-turns.ts';
 import * as store from '../runs/store.ts';
@@ -25,11 +25,11 @@ import {
   draftStart,
   type EntryContext,
 } from './draft-entries.ts';
+import { Effects, SharedFailure } from './effects.ts';
 import type { Execution } from './fold.ts';
 import type { DraftEntry } from './journal.ts';
 import { NodeInput } from './node-input.ts';
 import { type FinishedWork, OutsideWork } from './outside-work.ts';
-import { holdPureNodes } from './pure-nodes.ts';
 import { JournalConflict, JournalWriteError, RunJournal, type SleepState } from './run-journal.ts';
 import type { OpenSecrets } from './run-secrets.ts';
 import type { SecretValues } from './secret-values.ts';
@@ -84,6 +84,7 @@ class Advance {
   readonly #journal: RunJournal;
   readonly #outside: OutsideWork<Worked>;
   readonly #input: NodeInput;
+  readonly #effects: Effects;
   readonly #secretValues: SecretValues;
   /** Children that were already checked. */
   readonly #checked = new Set<string>();
@@ -108,6 +109,7 @@ class Advance {
     this.#secretValues = secrets.finder;
     this.#journal = new RunJournal(deps, row, graph, this.#secretValues, () => this.#restAfter());
     this.#input = new NodeInput(deps, this.#journal, secrets, waitOutside);
+    this.#effects = new Effects({ db: deps.db, journal: this.#journal, input: this.#input, signal, giveWay });
     this.#outside = new OutsideWork(deps.claims.forRun(row), signal);
   }
 
@@ -234,6 +236,7 @@ class Advance {
       return await this.#begin(command, work, { attempt, members, started, context, around });
     } catch (error) {
       if (error instanceof JournalConflict) return this.#handleConflict();
+      if (error instanceof SharedFailure) return this.#journal.reload();
       if (error instanceof JournalWriteError) throw error.cause;
       if (this.#journal.state.sequence !== before) throw error;
       return this.#append([
@@ -254,13 +257,9 @@ class Advance {
       }
       case 'effect': {
         const nodeContext = await this.#input.context(command);
-        return this.#deps.db.begin(async (tx) => {
-          const output = await work.run<Db>(tx, members, nodeContext);
-          const hasRoom = this.#journal.hold([started, ...this.#endOfEffect(node, attempt, output)]);
-          if (hasRoom) await holdPureNodes(this.#journal, this.#input);
-          await this.#journal.append([], tx);
-          return true;
-        });
+        const run = (tx: Db) => work.run<Db>(tx, members, nodeContext);
+        await this.#effects.write({ node, attempt, started, run });
+        return true;
       }
       case 'child': {
         const nodeContext = await this.#input.context(command);
@@ -405,7 +404,7 @@ class Advance {
         const entries =
           'child' in committed
             ? [await this.#childEntry(tx, execution, committed.child)]
-            : this.#endOfEffect(node, execution, committed.output);
+            : this.#effects.endOf(node, execution, committed.output);
         await this.#journal.append(entries, tx);
       });
       return true;
@@ -417,13 +416,6 @@ class Advance {
       await prepared.discard();
       return this.#append(draftFailure(node, execution, failure, this.#journal.entryContext()));
     }
-  }
-
-  /** Drafts the end of a node. If its output exceeds a limit, throws, which also rolls back the node's effect. */
-  #endOfEffect(node: GraphNode, attempt: Attempt, output: unknown): DraftEntry[] {
-    const ends = draftEnd(node, attempt, output, this.#journal.entryContext());
-    if (ends[0]?.type === 'node_failed') throw new NodeFailure('output_too_large', 'The output is too large.');
-    return ends;
   }
 
   async #childEntry(tx: Db, attempt: Attempt, child: Child): Promise<DraftEntry> {

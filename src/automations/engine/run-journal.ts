@@ -15,11 +15,12 @@ import type { DraftEntry, EntryRecord, JournalEntry } from './journal.ts';
 import type { SecretValues } from './secret-values.ts';
 import { describeWait } from './waiting-for.ts';
 
-/** Entries to write, the status of the run after them, and how it sleeps then. */
+/** Entries to write, the status of the run after them and whether it was running before, and how it sleeps then. */
 type Written = {
   expected: number;
   entries: DraftEntry[];
   status: RunStatus;
+  wasRunning: boolean;
   rest: SleepState;
   left: Left;
 };
@@ -57,7 +58,6 @@ const limitMarginBytes = 8 * heldCharactersMax;
 
 /** What a write leaves behind: the runs and approvals that no node waits for any longer. */
 type Left = { children: string[]; approvals: ClosedApproval[] };
-const nothingLeft: Left = { children: [], approvals: [] };
 
 /** A run's journal in one worker: keeps the state that it folds to, and appends to it. */
 export class RunJournal {
@@ -79,7 +79,7 @@ export class RunJournal {
   #lastAt = 0;
   /** What nodes waited for before the entries held back, by command. */
   #awaited: { children: Map<string, string>; approvals: ReturnType<typeof approvalsOf> } | undefined;
-  /** Whether this worker has written to the journal. */
+  /** Whether this worker has written to the journal, or has read that the run was started. */
   #hasBegun = false;
   /** How the run sleeps, as it was last written. */
   #slept: { waiting: boolean; wakeAtMs: number | undefined };
@@ -117,6 +117,7 @@ export class RunJournal {
     this.forget();
     const row = await store.findWork(this.#deps.db, this.row.appId, this.row.id);
     if (!row) return false;
+    this.#hasBegun ||= row.status !== 'pending';
     Object.assign(this.#last, lastOf(row));
     await this.#read(row);
     return true;
@@ -238,17 +239,8 @@ export class RunJournal {
     const left = { children: [...children.values()], approvals: closedApprovals(approvals, all) };
     const { status } = this.#state;
     // Streams show each state of a run. One that ends with its first write has been running if a node ended before.
-    const wasRunning = !this.#hasBegun && this.row.status === 'pending' && before.some(isOfNode);
-    if (wasRunning && store.isTerminal({ status })) {
-      await this.#write(db, { expected, entries: before, status: 'running', rest: undefined, left: nothingLeft });
-      await this.#write(db, {
-        expected: expected + before.length,
-        entries: all.slice(before.length),
-        status,
-        rest,
-        left,
-      });
-    } else await this.#write(db, { expected, entries: all, status, rest, left });
+    const wasRunning = !this.#hasBegun && before.some(isOfNode) && store.isTerminal({ status });
+    await this.#write(db, { expected, entries: all, status, wasRunning, rest, left });
     if (isTracing()) traceEntries(all);
     this.#slept = { waiting: rest !== undefined, wakeAtMs: rest?.wakeAtMs };
   }
@@ -267,9 +259,8 @@ export class RunJournal {
     for (const draft of drafts) applyEntry(this.graph, this.#state, { ...draft, sequence: this.#state.sequence + 1 });
   }
 
-  async #write(db: Db, { expected, entries, status, rest, left }: Written): Promise<void> {
+  async #write(db: Db, { expected, entries, status, wasRunning, rest, left }: Written): Promise<void> {
     const { row } = this;
-    const isLast = expected + entries.length === this.#state.sequence;
     const stored = entries.map((entry) => ({ ...entry, record: this.#redact(entry.record) }));
     const last = stored.at(-1);
     const append: store.Append = {
@@ -279,6 +270,7 @@ export class RunJournal {
       entries: stored,
       last: this.#last,
       status,
+      wasRunning,
       ...(last?.type === 'run_completed' ? { result: last.record.payload ?? null } : {}),
       ...(last?.type === 'run_failed' ? { error: last.record.payload } : {}),
       waiting: rest !== undefined,
@@ -290,7 +282,7 @@ export class RunJournal {
       const written =
         row.limited || left.children.length > 0 || left.approvals.length > 0
           ? await db.begin((tx) => this.#writeMore(tx, append, left))
-          : await store.appendEntries(db, { ...append, isLast });
+          : await store.appendEntries(db, { ...append, isLast: true });
       if (!written) throw new JournalConflict();
     } catch (error) {
       throw error instanceof JournalConflict ? error : new JournalWriteError(error);

@@ -5,6 +5,8 @@
  */
 import { type Db, isDatabaseError, type Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/streams/sse.ts';
+import type { NewClaim } from '../../jobs/new-jobs.ts';
+import { addJobs } from '../../jobs/queue.ts';
 import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
@@ -143,11 +145,14 @@ export function isTerminal({ status }: { status: RunStatus }): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** Inserts a run and the job that advances it, unless a program of the user executes it or it has already failed. */
-export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
+/** Inserts a run and the job that advances it, if the engine does. `claim` is the claim of this process on the job. */
+export async function insertRun(db: Db, run: NewRun, claim?: NewClaim): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
   const payload = JSON.stringify(run.payload ?? null);
   const input = run.input === undefined ? null : JSON.stringify(run.input);
+  const job = db`'advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
+    'traceparent', made.traceparent))`;
+  const made = db`made where made.graph_version is not null and not made.program and made.status = 'pending'`;
   return db<[RunRow]>`
     with made as (
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
@@ -166,10 +171,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
         ${run.concurrencyKey ?? null}, ${run.rateKey ?? null}, ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
     ${nameFiles(db, 'made', filesNamedIn([payload, input]))}
-    job as (
-      select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
-        'traceparent', made.traceparent)))
-      from made where made.graph_version is not null and not made.program and made.status = 'pending')
+    job as (${addJobs(db, job, made, claim)})
     select made.*, (select count(*) from job) as jobs from made`.first();
 }
 
@@ -293,6 +295,8 @@ export type Append = {
   isLast?: boolean;
   /** The run's status after these entries. */
   status: RunStatus;
+  /** Whether a run that was pending shows that it was running before it ended. */
+  wasRunning?: boolean;
   result?: unknown;
   error?: unknown;
   /** Whether the run only waits now, and until when at most. */
@@ -319,6 +323,7 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
   const bytes = written.reduce((sum, { record }) => sum + Buffer.byteLength(record), 0);
   const digests = written.map((entry) => digestRunEntry({ ...entry, appId: run.appId, runId: run.id, at: now }));
   const links = last?.sequence === expected && entries.length > 0 ? foldLinks(last.link, digests) : null;
+  const wasRunning = (then: Statement) => (append.wasRunning ? db`when old.status = 'pending' then ${then}` : db``);
   const statement = db<{ links: Buffer }[]>`
     with chained as materialized (
       select old.*, case when ${links}::bytea is not null and old.linked = ${expected} and old.link is not distinct from ${last?.link ?? null}
@@ -337,8 +342,9 @@ export async function appendEntries(db: Db, append: Append): Promise<boolean> {
         rate_key = case when old.status = 'pending' and ${status} = 'cancelled' then null else r.rate_key end,
         started_at = case when ${status} = 'pending' then r.started_at else coalesce(r.started_at, ${now}) end,
         completed_at = ${ended ? now : null},
-        version = r.version + case when old.status = ${status} then 0 else 1 end,
+        version = r.version + case when old.status = ${status} then 0 ${wasRunning(db`2`)} else 1 end,
         changes = case when old.status = ${status} then r.changes
+          ${wasRunning(db`note_change(note_change(r.changes, r.version + 1, 'running', ${now}, null), r.version + 2, ${status}, ${now}, null)`)}
           else note_change(r.changes, r.version + 1, ${status}, ${now}, null) end,
         updated_at = case when old.status = ${status} then r.updated_at else ${now} end
       from chained old

@@ -172,6 +172,7 @@ function createOpen(
     const headers = {
       ...(isForDeveloper ? (developer ?? credential) : credential),
       ...defined({ 'x-app': app, 'x-sandbox': sandbox }),
+      ...(path.includes('?') ? { prefer: 'handling=strict' } : {}),
       ...(requestIds === undefined ? {} : { 'x-request-id': `${requestIds}${newUuid()}` }),
       ...given,
     };

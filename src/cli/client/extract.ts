@@ -1,9 +1,9 @@
 import { createWriteStream, readFileSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { defined } from '../../lib/defined.ts';
+import { createDirectories } from '../../lib/directories.ts';
 import { countOf } from '../count.ts';
 import { ApiError, UsageError } from '../errors.ts';
 import { findLocalFile, type StoredFile, uploadLocalFile } from './local-file.ts';
@@ -248,7 +248,7 @@ async function writeFiles(session: Session, outputs: { file: StoredFile }[], dir
     const path = join(root, file.filename);
     if (!path.startsWith(root + sep)) throw new ApiError(0, `The server returned a filename outside ${directory}.`);
     session.progress.show(`Writing ${file.filename}`, at / outputs.length);
-    await mkdir(dirname(path), { recursive: true });
+    createDirectories(dirname(path));
     await pipeline(await session.client.download(file.url), createWriteStream(path));
   }
   session.say(`${countOf(outputs.length, 'file')} in ${directory}`);

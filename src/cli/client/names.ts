@@ -7,6 +7,14 @@ type Client = {
 };
 type Thing = Record<string, unknown> & { id: string };
 
+type Kind = {
+  path: string;
+  search?: string;
+  names: readonly string[];
+  /** Whether the list has no pages. */
+  isWhole?: boolean;
+};
+
 /** The members that name a resource of each kind, in order of precedence. */
 const kinds = {
   user: { path: '/users', search: 'search', names: ['email', 'name'] },
@@ -26,8 +34,8 @@ const kinds = {
   key: { path: '/keys', names: ['name'] },
   // In a team or of a user.
   member: { path: '/members', names: ['user.email', 'agent.lookup_key', 'name'] },
-  token: { path: '/tokens', names: ['name'] },
-} as const satisfies Record<string, { path: string; search?: string; names: readonly string[] }>;
+  token: { path: '/tokens', names: ['name'], isWhole: true },
+} as const satisfies Record<string, Kind>;
 
 export type NamedKind = keyof typeof kinds;
 
@@ -45,11 +53,11 @@ const candidatesMax = 10;
  */
 export async function findId(client: Client, kind: NamedKind, named: string, within = ''): Promise<string> {
   if (looksLikeId(named)) return named;
-  const { path, search, names }: { path: string; search?: string; names: readonly string[] } = kinds[kind];
+  const { path, search, names, isWhole }: Kind = kinds[kind];
   const matches: Thing[][] = names.map(() => []);
   for (let page = 1; ; page++) {
     const found = await client.send<{ data: Thing[]; has_next?: boolean }>('GET', `${within}${path}`, {
-      query: { page, page_size: 100, ...(search === undefined ? {} : { [search]: named }) },
+      query: isWhole ? {} : { page, page_size: 100, ...(search === undefined ? {} : { [search]: named }) },
     });
     for (const thing of found.data)
       for (const [at, member] of names.entries()) if (isSame(memberOf(thing, member), named)) matches[at]?.push(thing);

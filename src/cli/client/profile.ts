@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Config } from '../../config/config.ts';
+import { createDirectories } from '../../lib/directories.ts';
 import { writePrivateFile } from '../../lib/private-file.ts';
 
 /** The server and credential that `quarry login` stores for later commands. */
@@ -32,7 +33,7 @@ export function findProfile(config: Config): Profile | undefined {
 
 export function writeProfile(config: Config, profile: Profile): void {
   const path = profilePath(config);
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  createDirectories(dirname(path), 0o700);
   writePrivateFile(path, `${JSON.stringify(profile, null, 2)}\n`);
 }
 

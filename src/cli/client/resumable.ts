@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { readConfig } from '../../config/config.ts';
+import { createDirectories } from '../../lib/directories.ts';
 import { writePrivateFile } from '../../lib/private-file.ts';
 import { ApiError } from '../errors.ts';
 import { profilePath } from './profile.ts';
@@ -151,7 +152,7 @@ class UploadNotes {
     const { [this.#name]: _former, ...others } = this.#read();
     const kept = Object.entries(others).slice(-notesMax);
     try {
-      mkdirSync(dirname(this.#file), { recursive: true, mode: 0o700 });
+      createDirectories(dirname(this.#file), 0o700);
       writePrivateFile(
         this.#file,
         `${JSON.stringify(Object.fromEntries(id === undefined ? kept : [...kept, [this.#name, id]]))}\n`,

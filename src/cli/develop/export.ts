@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
+import { createDirectories } from '../../lib/directories.ts';
 import type { Client } from '../client/client.ts';
 import { findId, type NamedKind } from '../client/names.ts';
 import type { Session } from '../client/session.ts';
@@ -15,7 +16,7 @@ export async function exportTo(session: Session, root: string): Promise<number> 
   if (existsSync(root) && readdirSync(root).length > 0)
     throw new UsageError(`${root} is not empty. Name a new directory.`);
   // An app without anything to write is an empty directory, which apply reads.
-  mkdirSync(root, { recursive: true });
+  createDirectories(root);
   const names = createNames(session.client);
   let files = 0;
   for (const kind of kinds) files += await exportKind(session, root, kind, names);
@@ -147,7 +148,7 @@ async function exportConfigs(session: Session, root: string): Promise<number> {
 }
 
 function write(path: string, text: string): void {
-  mkdirSync(dirname(path), { recursive: true });
+  createDirectories(dirname(path));
   writeFileSync(path, text, { flag: 'wx' });
 }
 

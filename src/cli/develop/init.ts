@@ -1,6 +1,7 @@
-import { cpSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createDirectories } from '../../lib/directories.ts';
 import { UsageError } from '../errors.ts';
 
 export type InitOptions = { language: 'typescript' | 'python' };
@@ -23,7 +24,7 @@ export function init(directory: string, { language }: InitOptions): number {
   const targets = files.map(({ path, name }) => ({ path, target: join(directory, name) }));
   const taken = targets.find(({ target }) => existsSync(target));
   if (taken) throw new UsageError(`${taken.target} exists. Name a directory without it: nothing was written.`);
-  mkdirSync(directory, { recursive: true });
+  createDirectories(directory);
   for (const { path, target } of targets) cpSync(path, target);
   process.stdout.write(nextSteps(directory, language));
   return 0;

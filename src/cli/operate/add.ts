@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { readConfig } from '../../config/config.ts';
 import {
@@ -16,6 +16,7 @@ import {
   readRecordedPackages,
 } from '../../lib/add-ons.ts';
 import { systemClock } from '../../lib/clock.ts';
+import { createDirectories } from '../../lib/directories.ts';
 import { UsageError } from '../errors.ts';
 import { fetchPackages, savePackages, takePackages, unpackPackage } from './packages.ts';
 
@@ -95,7 +96,7 @@ async function save(names: AddOnName[], file: string): Promise<number> {
 
 /** Installs into a directory beside the others, then renames it: a failure or a kill leaves nothing that is found. */
 export async function installAddOn(name: AddOnName, place: string, from?: string): Promise<void> {
-  mkdirSync(place, { recursive: true });
+  createDirectories(place);
   for (const directory of readdirSync(place)) if (isStale(join(place, directory))) discard(join(place, directory));
   const staged = join(place, `${stagedPrefix}${randomUUID()}`);
   const tarballs = join(staged, '.packages');

@@ -35,6 +35,7 @@ import {
   checkTracing,
   checkTransactions,
 } from './doctor-surroundings.ts';
+import { warnOfUnknownSettings } from './unknown-settings.ts';
 import { withDatabase } from './with-database.ts';
 
 type Report = (name: string, finding: CheckResult) => void;
@@ -58,7 +59,11 @@ export async function run(): Promise<number> {
   let config: Config | undefined;
   await runCheck('settings', async () => {
     config = readConfig();
-    return { level: 'ok', message: 'all valid; `quarry config` shows them' };
+    const unknown = warnOfUnknownSettings().map(({ name, warning }) => ({
+      level: 'warn' as const,
+      message: `${name}: ${warning}`,
+    }));
+    return [{ level: 'ok', message: 'all valid; `quarry config` shows them' }, ...unknown];
   });
   if (config === undefined) return 1;
   const settings = config;

@@ -1,9 +1,10 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import type { RecordedPackage } from '../../lib/add-ons.ts';
+import { createDirectories } from '../../lib/directories.ts';
 import { UsageError } from '../errors.ts';
 
 /*
@@ -21,7 +22,7 @@ type Package = Pick<RecordedPackage, 'name' | 'version' | 'integrity'>;
 
 /** Fetches packages into a directory with npm. Throws UsageError if npm cannot, or if one has another checksum. */
 export async function fetchPackages(packages: Package[], directory: string): Promise<void> {
-  mkdirSync(directory, { recursive: true });
+  createDirectories(directory);
   for (let from = 0; from < packages.length; from += packagesAtOnce)
     await packWithNpm(packages.slice(from, from + packagesAtOnce), directory);
   for (const each of packages) verify(each, readFileSync(join(directory, fileNameOf(each))));
@@ -68,7 +69,7 @@ async function npm(args: string[], directory: string): Promise<void> {
 /** Copies packages out of a file that `savePackages` wrote. Throws UsageError if one is missing or differs. */
 export function takePackages(packages: Package[], file: string, directory: string): void {
   if (!existsSync(file)) throw new UsageError(`There is no file ${file}.`);
-  mkdirSync(directory, { recursive: true });
+  createDirectories(directory);
   for (const each of packages) {
     // One name at a time to the standard output: whatever the file contains, tar writes nothing to the disk.
     const { status, stdout, error } = spawnSync('tar', ['-xOf', file, fileNameOf(each)], {
@@ -90,7 +91,7 @@ export function savePackages(directory: string, file: string): void {
 
 /** Unpacks a fetched package into a new directory. */
 export function unpackPackage(each: Package, from: string, into: string, keep?: string[]): void {
-  mkdirSync(into, { recursive: true });
+  createDirectories(into);
   runTar(['-xzf', join(from, fileNameOf(each)), '-C', into, '--strip-components=1', '-o']);
   for (const name of keep === undefined ? [] : readdirSync(into))
     if (!keep?.includes(name)) rmSync(join(into, name), { recursive: true });

@@ -1,7 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../lib/clock.ts';
+import { createDirectories } from '../../lib/directories.ts';
 import { ForwardProxy, type Passage } from '../browser/forward-proxy.ts';
 import type { Fetcher } from '../fetch/guarded-fetch.ts';
 
@@ -331,7 +332,7 @@ function describe(said: string): string {
 }
 
 async function deleteLeft(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
+  createDirectories(directory);
   const before = systemClock.now().getTime() - leftMs;
   for (const name of await readdir(directory)) {
     const path = join(directory, name);

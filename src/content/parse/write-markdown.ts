@@ -7,7 +7,7 @@ import { requireTextSize } from './types.ts';
 export type Block =
   | { type: 'heading'; level: number; text: string; fragment?: string }
   | { type: 'paragraph'; text: string; indent?: number }
-  | { type: 'item'; depth: number; marker: string; text: string }
+  | { type: 'item'; depth: number; marker: string; text: string; fragment?: string }
   | { type: 'table'; rows: string[][]; indent?: number }
   | { type: 'code'; text: string; language?: string; indent?: number }
   /** `alert` is the kind of an admonition. */

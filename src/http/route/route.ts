@@ -16,6 +16,7 @@ import type { AuditMode, AuditNote, Auditor } from './audit.ts';
 import { type Idempotency, type IdempotencyCaller, type IdempotencyMode, usableKey } from './idempotency-key.ts';
 import { listItemSchema, sendList } from './lists.ts';
 import type { Protocol } from './protocols.ts';
+import { createNameCheck } from './unknown-parameters.ts';
 import { checkBody, compileCheck, jsonBytes, namedSchemas } from './validation.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -279,9 +280,11 @@ export class Api {
     const wanted = auditModeOf(access, definition);
     const audit = wanted !== undefined && this.#audit?.isRecorded(wanted) ? this.#audit : undefined;
     const idempotency = method === 'POST' ? this.#idempotency : undefined;
+    const checkNames = createNameCheck(definition.query);
     const takesNoBody = method === 'POST' && [body, rawBody, protocol].every((each) => each === undefined);
     return async (request: FastifyRequest, reply: FastifyReply) => {
       reply.code(success);
+      checkNames(request, reply);
       if (takesNoBody) checkBody(emptyBody, request.body ?? null);
       const handle = async () =>
         definition.handler({

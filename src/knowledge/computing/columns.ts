@@ -3,8 +3,9 @@ import { ordinalsPerBlock, type PostingColumns, readColumns } from '../../conten
 /**
  * Postings of chunks of one block of ordinals, from `first` on, as one buffer of columns. Few have their ordinals minus
  * `first` in two bytes each, and tallies and lengths in one byte each, or in two if a value needs it. Many are divided
- * into groups of 256 ordinals: the buffer has the place where each group begins, one byte for each ordinal within its
- * group, and the tallies. All of them share the lengths of the block's chunks, in `lengths`.
+ * into groups of 256 ordinals: the buffer has the place where each group begins, the ordinals, and the tallies. The
+ * ordinals within a group take one byte each, or, if there are more than an eighth of all, one bit for each of all. All
+ * of them share the lengths of the block's chunks, in `lengths`.
  */
 export type PackedColumns = {
   first: number;
@@ -12,6 +13,8 @@ export type PackedColumns = {
   tallyBytes: 1 | 2;
   /** Of each length in the buffer; 0 if they are in `lengths`. */
   lengthBytes: 0 | 1 | 2;
+  /** Where the columns begin in the buffer, which those of other segments may share. */
+  at: number;
   buffer: ArrayBufferLike;
   lengths?: SharedArrayBuffer;
 };
@@ -26,6 +29,8 @@ export type Columns = {
   first: number;
   starts: Uint16Array;
   ordinals: Numbers;
+  /** Instead of `ordinals`: a bit for each ordinal of the block. */
+  bits: Uint32Array | undefined;
   tallies: Numbers;
   lengths: Numbers;
   /** Whether `lengths` has those of all chunks from `first` on, instead of one for each posting. */
@@ -40,6 +45,9 @@ const groups = ordinalsPerBlock / ordinalsPerGroup;
 const oneGroup = new Uint16Array(1);
 /** From this number in a block on, groups and common lengths take less memory. */
 const groupedMin = 1_024;
+/** The bytes of a bit for each ordinal of a block. For as many postings, bits take less memory than bytes. */
+const bitsBytes = ordinalsPerBlock / 8;
+const noOrdinals = new Uint8Array(0);
 /** Smaller buffers are copied to other threads: sharing one costs more. */
 const sharedBytesMin = 4 * 1024;
 
@@ -78,6 +86,30 @@ export function packPostings(bytes: Uint8Array, known?: ChunkLengths): PackedCol
   return packed;
 }
 
+/** Decodes the postings that each of several segments has of one term. The small ones are in one buffer. */
+export function packParts(parts: readonly Uint8Array[], known?: ChunkLengths): PackedColumns[][] {
+  const packed = parts.map((bytes) => packPostings(bytes, known));
+  const small = packed.flat().filter(({ buffer }) => buffer.byteLength < sharedBytesMin);
+  let size = 0;
+  const places = small.map(({ buffer }) => {
+    const at = size;
+    // Numbers of two bytes must not begin at an odd address.
+    size += Math.ceil(buffer.byteLength / 2) * 2;
+    return at;
+  });
+  const joined = new Uint8Array(allocate(size));
+  for (const [i, one] of small.entries()) {
+    const at = places[i] as number;
+    joined.set(new Uint8Array(one.buffer), at);
+    Object.assign(one, { at, buffer: joined.buffer });
+  }
+  return packed;
+}
+
+function allocate(bytes: number): ArrayBufferLike {
+  return bytes < sharedBytesMin ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
+}
+
 /** The same for postings that are decoded. */
 export function packColumns({ ordinals, tallies, lengths }: PostingColumns, known?: ChunkLengths): PackedColumns[] {
   const packed: PackedColumns[] = [];
@@ -101,9 +133,11 @@ function packBlock(columns: PostingColumns, known: ChunkLengths | undefined): Pa
   const tallyBytes = bytesFor(columns.tallies);
   const isGrouped = lengths !== undefined && count >= groupedMin;
   const lengthBytes = isGrouped ? 0 : bytesFor(columns.lengths);
-  const bytes = isGrouped ? groups * 2 + count * (1 + tallyBytes) : count * (2 + tallyBytes + lengthBytes);
-  const buffer = bytes < sharedBytesMin && !isGrouped ? new ArrayBuffer(bytes) : new SharedArrayBuffer(bytes);
-  const packed: PackedColumns = { first, count, tallyBytes, lengthBytes, buffer, ...(isGrouped && { lengths }) };
+  const bytes = isGrouped
+    ? groups * 2 + Math.min(count, bitsBytes) + count * tallyBytes
+    : count * (2 + tallyBytes + lengthBytes);
+  const buffer = allocate(bytes);
+  const packed: PackedColumns = { first, count, tallyBytes, lengthBytes, at: 0, buffer, ...(isGrouped && { lengths }) };
   const opened = openColumns(packed);
   opened.tallies.set(columns.tallies);
   if (isGrouped) fillGroups(columns, opened);
@@ -121,33 +155,36 @@ function bytesFor(values: Uint16Array): 1 | 2 {
 }
 
 /** Several threads may write the same length of a chunk at once. */
-function fillGroups(columns: PostingColumns, { first, starts, ordinals, lengths }: Columns): void {
+function fillGroups(columns: PostingColumns, { first, starts, ordinals, bits, tallies, lengths }: Columns): void {
   let group = 0;
-  for (let i = 0; i < ordinals.length; i++) {
+  for (let i = 0; i < tallies.length; i++) {
     const ordinal = (columns.ordinals[i] as number) - first;
     while (group < ordinal >>> 8) starts[++group] = i;
-    ordinals[i] = ordinal & 255;
+    if (bits) bits[ordinal >>> 5] = (bits[ordinal >>> 5] as number) | (1 << (ordinal & 31));
+    else ordinals[i] = ordinal & 255;
     lengths[ordinal] = columns.lengths[i] as number;
   }
-  starts.fill(ordinals.length, group + 1);
+  starts.fill(tallies.length, group + 1);
 }
 
-export function openColumns({ first, count, tallyBytes, lengthBytes, buffer, lengths }: PackedColumns): Columns {
+export function openColumns({ first, count, tallyBytes, lengthBytes, at, buffer, lengths }: PackedColumns): Columns {
   // Numbers of two bytes come first, because they must not begin at an odd address.
-  const open = (bytes: 1 | 2, at: number) =>
-    bytes === 2 ? new Uint16Array(buffer, at, count) : new Uint8Array(buffer, at, count);
+  const open = (bytes: 1 | 2, from: number) =>
+    bytes === 2 ? new Uint16Array(buffer, at + from, count) : new Uint8Array(buffer, at + from, count);
   if (lengthBytes === 0) {
-    const tallies = open(tallyBytes, groups * 2);
+    const hasBits = count >= bitsBytes;
     return {
-      ...{ first, starts: new Uint16Array(buffer, 0, groups), tallies },
-      ordinals: open(1, groups * 2 + count * tallyBytes),
+      ...{ first, starts: new Uint16Array(buffer, at, groups) },
+      bits: hasBits ? new Uint32Array(buffer, at + groups * 2, bitsBytes / 4) : undefined,
+      tallies: open(tallyBytes, groups * 2 + (hasBits ? bitsBytes : 0)),
+      ordinals: hasBits ? noOrdinals : open(1, groups * 2 + count * tallyBytes),
       lengths: new Uint16Array(lengths as SharedArrayBuffer),
       lengthsByOrdinal: true,
     };
   }
   const talliesFirst = tallyBytes >= lengthBytes;
   return {
-    ...{ first, starts: oneGroup, ordinals: open(2, 0) },
+    ...{ first, starts: oneGroup, ordinals: open(2, 0), bits: undefined },
     tallies: open(tallyBytes, count * (talliesFirst ? 2 : 2 + lengthBytes)),
     lengths: open(lengthBytes, count * (talliesFirst ? 2 + tallyBytes : 2)),
     lengthsByOrdinal: false,
@@ -155,17 +192,55 @@ export function openColumns({ first, count, tallyBytes, lengthBytes, buffer, len
 }
 
 /** Where the postings of a group end. */
-export function endOfGroup({ starts, ordinals }: Columns, group: number): number {
-  return group + 1 < starts.length ? (starts[group + 1] as number) : ordinals.length;
+export function endOfGroup({ starts, tallies }: Columns, group: number): number {
+  return group + 1 < starts.length ? (starts[group + 1] as number) : tallies.length;
+}
+
+const wordsPerGroup = ordinalsPerGroup / 32;
+const ordinalsOfBits = new Uint8Array(ordinalsPerGroup);
+
+/** Where `readGroup` leaves the ordinals of a group: within it, or, if there is one group only, within the block. */
+export function ordinalsOf({ ordinals, bits }: Columns): Numbers {
+  return bits ? ordinalsOfBits : ordinals;
+}
+
+/** Reads the ordinals of a group. Those of the posting `i` are at `i` minus the number that it returns. */
+export function readGroup({ starts, bits }: Columns, group: number): number {
+  if (bits === undefined) return 0;
+  let count = 0;
+  for (let word = 0; word < wordsPerGroup; word++)
+    for (let left = bits[group * wordsPerGroup + word] as number; left !== 0; left &= left - 1)
+      ordinalsOfBits[count++] = word * 32 + 31 - Math.clz32(left & -left);
+  return starts[group] as number;
+}
+
+/** The place of an ordinal among the postings of its group; -1 if it has none. */
+export function findInBits(bits: Uint32Array, group: number, inGroup: number): number {
+  const last = group * wordsPerGroup + (inGroup >>> 5);
+  const word = bits[last] as number;
+  const bit = 1 << (inGroup & 31);
+  if ((word & bit) === 0) return -1;
+  let place = countBits(word & (bit - 1));
+  for (let before = group * wordsPerGroup; before < last; before++) place += countBits(bits[before] as number);
+  return place;
+}
+
+function countBits(word: number): number {
+  let sums = word - ((word >>> 1) & 0x5555_5555);
+  sums = (sums & 0x3333_3333) + ((sums >>> 2) & 0x3333_3333);
+  return Math.imul((sums + (sums >>> 4)) & 0x0f0f_0f0f, 0x0101_0101) >>> 24;
 }
 
 /** Calls `visit` with each ordinal and its place, until it returns true. Returns whether it has. */
 export function visitOrdinals(columns: Columns, visit: (ordinal: number, i: number) => boolean): boolean {
-  const { first, starts, ordinals } = columns;
+  const { first, starts } = columns;
+  const ordinals = ordinalsOf(columns);
   for (let group = 0; group < starts.length; group++) {
     const start = first + group * ordinalsPerGroup;
     const end = endOfGroup(columns, group);
-    for (let i = starts[group] as number; i < end; i++) if (visit(start + (ordinals[i] as number), i)) return true;
+    const shift = readGroup(columns, group);
+    for (let i = starts[group] as number; i < end; i++)
+      if (visit(start + (ordinals[i - shift] as number), i)) return true;
   }
   return false;
 }

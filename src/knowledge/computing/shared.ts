@@ -7,7 +7,7 @@ const scannedBytesMax = 4 * 1024 ** 3 - scannedFrom;
 /** Blocks have at least so many bytes, so that most are alike. Memory that nothing writes to takes none. */
 const blockBytesMin = 2 * 1024 * 1024;
 /** So many bytes stay for the next searches. */
-const keptBytesMax = 32 * 1024 * 1024;
+const keptBytesMax = 16 * 1024 * 1024;
 /** Where a part of a block begins, so that numbers of any size may be there. */
 const alignment = 16;
 

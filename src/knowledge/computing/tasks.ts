@@ -1,7 +1,7 @@
 import { addLearned } from '../search/fuse.ts';
 import { packRanked, type RankedColumns, unpackRanked } from '../search/rank.ts';
 import { type RankTerm, type ScopeStatistics, scoreOfRows, scoreTerms, type TermWeight } from '../search/score.ts';
-import { type ChunkLengths, packPostings } from './columns.ts';
+import { type ChunkLengths, packParts } from './columns.ts';
 import { type ComparedCodes, findNear, type RowVectors, rankByCosine } from './near.ts';
 import { addRun, type CodeRun, type ComparedSource, compareRows, type ModelCodes } from './similarity.ts';
 
@@ -63,8 +63,8 @@ export const tasks = {
     for (const run of runs) addRun(codes, run);
   },
 
-  unpackPostings: (lists: { bytes: Uint8Array; lengths: ChunkLengths | undefined }[]) =>
-    lists.map(({ bytes, lengths }) => packPostings(bytes, lengths)),
+  unpackPostings: (terms: { parts: Uint8Array[]; lengths: ChunkLengths | undefined }[]) =>
+    terms.map(({ parts, lengths }) => packParts(parts, lengths)),
 };
 
 export type Tasks = typeof tasks;

@@ -3,7 +3,7 @@ import type { Embedder } from '../../content/embed/embedder.ts';
 import type { ScannedBytes } from '../../content/wide-scan.ts';
 import type { Transaction } from '../../db/database.ts';
 import type { ComparedCodes, RowVectors } from '../computing/near.ts';
-import { withRoomFor } from '../computing/shared.ts';
+import { type BorrowedMemory, withRoomFor } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import { liveBit, type RankedColumns, sourceOfRow } from '../search/rank.ts';
 import type { PlacedSource, SearchedChunks } from '../search/scope.ts';
@@ -48,9 +48,14 @@ export async function rankByVector(
   const { rows } = scope;
   const near = await threads.run(appId, rows.length, 'findNear', { tables, rows, query, count });
   const asCopy = threads.isLarge(rows.length);
-  const vectors = await loadVectors(tx, appId, embedder, scope, near, { cache, asCopy });
-  const input = { vectors, query, minSimilarity, count };
-  return threads.run(appId, rows.length, 'rankByCosine', input);
+  const memory = threads.borrow();
+  try {
+    const vectors = await loadVectors(tx, appId, embedder, scope, near, { cache, asCopy, memory });
+    const input = { vectors, query, minSimilarity, count };
+    return await threads.run(appId, rows.length, 'rankByCosine', input);
+  } finally {
+    memory.giveBack();
+  }
 }
 
 /**
@@ -71,12 +76,12 @@ async function loadVectors(
   { model, dimensions }: Pick<Embedder, 'model' | 'dimensions'>,
   scope: SearchedChunks,
   near: Int32Array,
-  { cache, asCopy }: { cache: CachedVectors; asCopy: boolean },
+  { cache, asCopy, memory }: { cache: CachedVectors; asCopy: boolean; memory: BorrowedMemory },
 ): Promise<RowVectors> {
   const vectorBytes = packedBytes(dimensions);
   const rows = new Int32Array(near.length);
   // In one piece that other threads can read.
-  const content = scope.memory.take(near.length * vectorBytes);
+  const content = memory.take(near.length * vectorBytes);
   let count = 0;
   const add = (row: number, vector: Uint8Array) => {
     rows[count] = row;

@@ -70,14 +70,14 @@ export async function askBestPassages(
   for (const [term, { passages: count }] of met) if (count < passagesPerTermMin) met.delete(term);
 
   const involved = [...new Set(chunks.map((chunk) => chunk.sourceId))].flatMap((id) => sources.get(id) ?? []);
-  const words = await models.readWords(involved.flatMap((source) => [...met.keys()].map((term) => ({ source, term }))));
+  const frequencies = await models.readFrequencies(
+    involved.flatMap((source) => [...met.keys()].map((term) => ({ source, term }))),
+  );
   const total = involved.reduce((sum, source) => sum + source.chunkCount, 0);
   const scored = [...met].flatMap(([term, { occurrences, languages }]) => {
     const expected =
-      involved.reduce(
-        (sum, source) => sum + (words.get(wordKey(source, term))?.frequency ?? 0) * source.chunkCount,
-        0,
-      ) / total;
+      involved.reduce((sum, source) => sum + (frequencies.get(wordKey(source, term)) ?? 0) * source.chunkCount, 0) /
+      total;
     if (expected === 0) return [];
     const score = occurrences * Math.log2((1 + expected) / expected) + Math.log2(1 + expected);
     return [{ term, languages, score }];

@@ -11,19 +11,18 @@ import {
 import type { ComputingThreads } from '../computing/threads.ts';
 import { type Cache, inTurn } from '../index/cache.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
-import { listModelWords, readModelCodes } from './store.ts';
+import { listModelFrequencies, listModelVectors, type ModelTerm, readModelCodes } from './store.ts';
 import { termsIn, type WantedTerm } from './wanted.ts';
-
-/** What a model knows about a word. */
-type ModelWord = {
-  vector: Float32Array;
-  /** The average number of occurrences per chunk. */
-  frequency: number;
-};
 
 type WantedWord = { source: PlacedSource; term: string };
 
-export type ModelCache = { words: Cache<ModelWord | null>; codes: Cache<ModelCodes> };
+export type ModelCache = {
+  /** The vectors of words that queries had; null if the model does not know the word. */
+  words: Cache<Float32Array | null>;
+  /** How often a chunk has a word on average. Feedback asks for every word of a passage, and needs no vectors. */
+  frequencies: Cache<number | null>;
+  codes: Cache<ModelCodes>;
+};
 
 /** A scope's models, as one search reads them. */
 export type Models = Awaited<ReturnType<typeof openModels>>;
@@ -39,7 +38,12 @@ export async function openModels(
 
   return {
     sources,
-    readWords: (wanted: WantedWord[]) => readWords(tx, appId, cache, wanted),
+    /** The average number of occurrences per chunk of the words that the models know. */
+    readFrequencies: (wanted: WantedWord[]) =>
+      readWords(cache.frequencies, wanted, async (missing) => {
+        const rows = await listModelFrequencies(tx, appId, missing);
+        return rows.map((row) => ({ ...row, value: row.frequency }));
+      }),
 
     /** The direction of a query in each source's model; none if the model knows none of its words. */
     async directQuery(wanted: readonly WantedTerm[]): Promise<Map<string, Float32Array>> {
@@ -49,13 +53,16 @@ export async function openModels(
           item.isPrefix ? [] : termsIn(source.languages, item).map((term) => ({ source, term, count: item.count })),
         ),
       );
-      const words = await readWords(tx, appId, cache, pairs);
+      const vectors = await readWords(cache.words, pairs, async (missing) => {
+        const rows = await listModelVectors(tx, appId, missing);
+        return rows.map((row) => ({ ...row, value: unpackWord(row.vector) }));
+      });
       const directions = new Map<string, Float32Array>();
       for (const { source, term, count } of pairs) {
-        const word = words.get(wordKey(source, term));
-        if (!word) continue;
+        const vector = vectors.get(wordKey(source, term));
+        if (!vector) continue;
         const sum = directions.get(source.sourceId) ?? new Float32Array(source.modelDimensions);
-        for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + count * (word.vector[i] as number);
+        for (let i = 0; i < sum.length; i++) sum[i] = (sum[i] as number) + count * (vector[i] as number);
         directions.set(source.sourceId, sum);
       }
       for (const direction of directions.values()) normalise(direction);
@@ -98,17 +105,16 @@ export async function openModels(
   };
 }
 
-/** Reads the given words of each source's model. */
-async function readWords(
-  tx: Transaction,
-  appId: string,
-  cache: ModelCache,
-  wanted: WantedWord[],
-): Promise<Map<string, ModelWord>> {
-  const found = new Map<string, ModelWord>();
+/** What each source's model says of the given words: what is cached, and what `read` returns for the others. */
+async function readWords<Value extends number | Float32Array>(
+  cache: Cache<Value | null>,
+  wanted: readonly WantedWord[],
+  read: (missing: ModelTerm[]) => Promise<{ sourceId: string; term: string; value: Value }[]>,
+): Promise<Map<string, Value>> {
+  const found = new Map<string, Value>();
   const missing: WantedWord[] = [];
   for (const one of wanted) {
-    const known = cache.words.get(cacheKey(one.source, one.term));
+    const known = cache.get(cacheKey(one.source, one.term));
     if (known === undefined) missing.push(one);
     else if (known !== null) found.set(wordKey(one.source, one.term), known);
   }
@@ -117,11 +123,10 @@ async function readWords(
     version: source.modelVersion,
     term,
   }));
-  for (const row of await listModelWords(tx, appId, asked))
-    found.set(wordKey(row, row.term), { vector: unpackWord(row.vector), frequency: row.frequency });
+  for (const row of await read(asked)) found.set(wordKey(row, row.term), row.value);
   for (const { source, term } of missing) {
-    const word = found.get(wordKey(source, term)) ?? null;
-    cache.words.set(cacheKey(source, term), word, ...(word ? [word.vector] : []));
+    const value = found.get(wordKey(source, term)) ?? null;
+    cache.set(cacheKey(source, term), value, ...(ArrayBuffer.isView(value) ? [value] : []));
   }
   return found;
 }

@@ -8,75 +8,114 @@ import {
   packPostings,
   withLengths,
 } from '../computing/columns.ts';
+import type { BorrowedMemory } from '../computing/shared.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
 import { type Cache, copyBytes } from '../index/cache.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
 import { copyPostings, listBundles, listPostings } from './store.ts';
 
 export type IndexCache = {
-  /** Unpacked postings; null if the segment lacks the term. */
-  postings: Cache<PackedColumns[] | null>;
+  /** Decoded postings of a term, for each source. */
+  postings: Cache<TermColumns>;
   bundles: Cache<Buffer>;
   /** The lengths of the chunks of large sources, by block of ordinals. */
   lengths: Cache<SharedArrayBuffer>;
 };
 
-/** By segment and term; null if the segment lacks the term. */
-export type LoadedPostings = Map<string, PackedColumns[] | null>;
+/** The postings of a term in segments of a source: those of `segments[i]` end before `columns[ends[i]]`. */
+type TermColumns = { segments: readonly number[]; ends: number[]; columns: PackedColumns[] };
+
+type SourceTerm = { source: PlacedSource; term: string };
+
+/** By source and term: the postings of all segments. */
+export type LoadedPostings = Map<string, PackedColumns[]>;
 export type Bundles = Map<string, Buffer>;
 
 /** Returns a function that loads the postings of terms, with one query for those that are not cached. */
 export function createPostingsLoader(
   tx: Transaction,
   appId: string,
-  { sources, rows: { length: scopeSize }, memory }: SearchedChunks,
+  { rows: { length: scopeSize } }: SearchedChunks,
   cache: IndexCache,
   threads: ComputingThreads,
 ) {
   /** Segments are numbered by each database, and a process may serve apps of several. */
   const cacheKey = (key: string) => `${appId}/${key}`;
 
-  /** What postings of these segments share, for each segment of a large source. */
-  function findLengths(segments: ReadonlySet<number>): Map<number, ChunkLengths> {
-    const found = new Map<number, ChunkLengths>();
-    for (const source of sources) {
-      const ofSource = source.segments.filter((segment) => segments.has(segment));
-      if (ofSource.length === 0 || !threads.isLarge(source.storedChunks)) continue;
-      const lengths = lengthsOf(source, cache.lengths);
-      for (const segment of ofSource) found.set(segment, lengths);
+  async function readMissing(missing: readonly MissingTerm[]): Promise<void> {
+    // Not the search's own memory: once they are decoded, another search may have it.
+    const memory = threads.borrow();
+    try {
+      await read(missing, memory);
+    } finally {
+      memory.giveBack();
     }
-    return found;
   }
 
-  return async function load(wanted: { segment: number; term: string }[]): Promise<LoadedPostings> {
-    const found: LoadedPostings = new Map();
-    const missing: typeof wanted = [];
-    for (const one of wanted) {
-      const key = postingsKey(one.segment, one.term);
-      const known = cache.postings.get(cacheKey(key));
-      if (known === undefined) missing.push(one);
-      else found.set(key, known);
-    }
+  async function read(missing: readonly MissingTerm[], memory: BorrowedMemory): Promise<void> {
+    const wanted = missing.flatMap(({ term, unread }) => unread.map((segment) => ({ segment, term })));
     const rows = threads.isLarge(scopeSize)
-      ? await copyPostings(tx, appId, missing, memory)
-      : await listPostings(tx, appId, missing);
-    const lengths = findLengths(new Set(rows.map(({ segment }) => segment)));
-    const packed = rows.map(({ segment, postings }) => ({ bytes: postings, lengths: lengths.get(segment) }));
-    const size = packed.reduce((sum, { bytes }) => sum + bytes.length, 0);
-    const unpacked = await threads.run(appId, size, 'unpackPostings', packed);
-    for (const [i, { segment, term }] of rows.entries()) {
-      const known = lengths.get(segment);
-      // A thread returns other objects for the same memory, which the next message would name as often.
-      const columns = known ? (unpacked[i] ?? []).map((one) => withLengths(one, known)) : (unpacked[i] ?? null);
-      found.set(postingsKey(segment, term), columns);
+      ? await copyPostings(tx, appId, wanted, memory)
+      : await listPostings(tx, appId, wanted);
+    const bytesOf = new Map(rows.map(({ segment, term, postings }) => [`${segment}/${term}`, postings]));
+    const lengths = new Map<PlacedSource, ChunkLengths>();
+    const stored = missing.map(({ source, term, unread }) => {
+      const segments = unread.filter((segment) => bytesOf.has(`${segment}/${term}`));
+      if (segments.length > 0 && threads.isLarge(source.storedChunks) && !lengths.has(source))
+        lengths.set(source, lengthsOf(source, cache.lengths));
+      return { segments, parts: segments.map((segment) => bytesOf.get(`${segment}/${term}`) as Uint8Array) };
+    });
+    const input = stored.map(({ parts }, i) => ({ parts, lengths: lengths.get(missing[i]?.source as PlacedSource) }));
+    const size = rows.reduce((sum, { postings }) => sum + postings.length, 0);
+    const unpacked = await threads.run(appId, size, 'unpackPostings', input);
+    for (const [i, one] of missing.entries()) {
+      const known = input[i]?.lengths;
+      for (const [j, segment] of (stored[i]?.segments ?? []).entries()) {
+        const columns = unpacked[i]?.[j] ?? [];
+        // A thread returns other objects for the same memory, which the next message would name as often.
+        one.columns.set(segment, known ? columns.map((each) => withLengths(each, known)) : columns);
+      }
     }
-    for (const one of missing) {
-      const key = postingsKey(one.segment, one.term);
-      const columns = found.get(key) ?? null;
-      cache.postings.set(cacheKey(key), columns, ...(columns ?? []).map(({ buffer }) => buffer));
+  }
+
+  return async function load(wanted: readonly SourceTerm[]): Promise<LoadedPostings> {
+    const found: LoadedPostings = new Map();
+    const missing: MissingTerm[] = [];
+    for (const { source, term } of wanted) {
+      const key = termKey(source, term);
+      if (found.has(key) || source.segments.length === 0) continue;
+      const cached = cache.postings.get(cacheKey(key));
+      const isWhole = cached !== undefined && isSame(cached.segments, source.segments);
+      found.set(key, isWhole ? cached.columns : []);
+      if (!isWhole) missing.push(missingOf(source, term, cached));
+    }
+    if (missing.length === 0) return found;
+    await readMissing(missing);
+    for (const { source, term, columns: bySegment } of missing) {
+      const key = termKey(source, term);
+      const columns: PackedColumns[] = [];
+      const ends = source.segments.map((segment) => columns.push(...(bySegment.get(segment) ?? [])));
+      found.set(key, columns);
+      const buffers = columns.map(({ buffer }) => buffer);
+      cache.postings.set(cacheKey(key), { segments: source.segments, ends, columns }, ...buffers);
     }
     return found;
   };
+}
+
+/** A term of a source with its postings by segment, and the segments whose postings are not cached. */
+type MissingTerm = SourceTerm & { columns: Map<number, PackedColumns[]>; unread: number[] };
+
+/** What is cached of other segments stays, because segments never change. */
+function missingOf(source: PlacedSource, term: string, cached: TermColumns | undefined): MissingTerm {
+  const columns = new Map<number, PackedColumns[]>();
+  for (const [i, segment] of (cached?.segments ?? []).entries())
+    columns.set(segment, cached?.columns.slice(cached.ends[i - 1] ?? 0, cached.ends[i]) ?? []);
+  return { source, term, columns, unread: source.segments.filter((segment) => !columns.has(segment)) };
+}
+
+function isSame(one: readonly number[], other: readonly number[]): boolean {
+  return one.length === other.length && one.every((segment, i) => segment === other[i]);
 }
 
 /**
@@ -118,8 +157,8 @@ export function bundleColumns(bundle: Buffer | undefined, term: string): PackedC
   return entry && packPostings(entry.postings);
 }
 
-export function postingsKey(segment: number, term: string): string {
-  return `${segment}/${term}`;
+export function termKey({ sourceId }: { sourceId: string }, term: string): string {
+  return `${sourceId}/${term}`;
 }
 
 export function bundleKey(sourceId: string, firstOrdinal: number): string {

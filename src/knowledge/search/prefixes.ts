@@ -2,7 +2,7 @@ import { readBundle } from '../../content/postings.ts';
 import { parseQuery, type StemLanguage } from '../../content/terms.ts';
 import type { Db } from '../../db/database.ts';
 import { openColumns, type PackedColumns, visitOrdinals } from '../computing/columns.ts';
-import { type Bundles, bundleColumns, bundleKey, type LoadedPostings, postingsKey } from './postings.ts';
+import { type Bundles, bundleColumns, bundleKey, type LoadedPostings, termKey } from './postings.ts';
 import { liveBit } from './rank.ts';
 import type { PlacedSource, SearchedChunks } from './scope.ts';
 import { listTermsByPrefix } from './store.ts';
@@ -15,7 +15,7 @@ type PrefixDeps = {
   appId: string;
   scope: SearchedChunks;
   bundles: Bundles;
-  load: (wanted: { segment: number; term: string }[]) => Promise<LoadedPostings>;
+  load: (wanted: { source: PlacedSource; term: string }[]) => Promise<LoadedPostings>;
 };
 
 /** Finds the terms of a scope that begin in the same way. */
@@ -53,10 +53,7 @@ export function createPrefixes({ db, appId, scope, bundles, load }: PrefixDeps) 
   }
 
   async function filterLive(sources: readonly PlacedSource[], terms: string[]): Promise<string[]> {
-    const wanted = sources.flatMap(({ segments }) =>
-      segments.flatMap((segment) => terms.map((term) => ({ segment, term }))),
-    );
-    const postings = await load(wanted);
+    const postings = await load(sources.flatMap((source) => terms.map((term) => ({ source, term }))));
     const isLive = ({ base }: PlacedSource, packed: PackedColumns[] | undefined) =>
       packed?.some((list) =>
         visitOrdinals(openColumns(list), (ordinal) => ((scope.rows[base + ordinal] ?? 0) & liveBit) !== 0),
@@ -64,7 +61,7 @@ export function createPrefixes({ db, appId, scope, bundles, load }: PrefixDeps) 
     return terms.filter((term) =>
       sources.some(
         (source) =>
-          source.segments.some((segment) => isLive(source, postings.get(postingsKey(segment, term)) ?? undefined)) ||
+          isLive(source, postings.get(termKey(source, term))) ||
           source.bundles.some((first) =>
             isLive(source, bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
           ),

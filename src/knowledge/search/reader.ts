@@ -2,14 +2,7 @@ import { findInBundle, readPositions } from '../../content/postings.ts';
 import type { Transaction } from '../../db/database.ts';
 import { joinColumns } from '../computing/columns.ts';
 import type { ComputingThreads } from '../computing/threads.ts';
-import {
-  bundleColumns,
-  bundleKey,
-  createPostingsLoader,
-  type IndexCache,
-  loadBundles,
-  postingsKey,
-} from './postings.ts';
+import { bundleColumns, bundleKey, createPostingsLoader, type IndexCache, loadBundles, termKey } from './postings.ts';
 import { createPrefixes } from './prefixes.ts';
 import { languagesOf, type PlacedSource, type SearchedChunks } from './scope.ts';
 import { listPostings } from './store.ts';
@@ -36,20 +29,18 @@ export async function openReader(
 
     /** The postings of each query item in every source. */
     async columns(wanted: readonly Pick<WantedTerm, 'byLanguage'>[]) {
-      const needed = new Map<string, { segment: number; term: string }>();
-      for (const item of wanted)
-        for (const source of scope.sources)
-          for (const term of termsIn(source.languages, item))
-            for (const segment of source.segments) needed.set(postingsKey(segment, term), { segment, term });
-      const found = await load([...needed.values()]);
+      const found = await load(
+        scope.sources.flatMap((source) =>
+          wanted.flatMap((item) => termsIn(source.languages, item).map((term) => ({ source, term }))),
+        ),
+      );
       return wanted.map((item) =>
         scope.sources.flatMap((source) => {
           const byTerm = termsIn(source.languages, item).map((term) => {
-            const parts = [
-              ...source.segments.map((segment) => found.get(postingsKey(segment, term)) ?? undefined),
-              ...source.bundles.map((first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term)),
-            ];
-            return parts.flatMap((part) => part ?? []);
+            const bundled = source.bundles.flatMap(
+              (first) => bundleColumns(bundles.get(bundleKey(source.sourceId, first)), term) ?? [],
+            );
+            return [...(found.get(termKey(source, term)) ?? []), ...bundled];
           });
           const occurring = byTerm.filter((lists) => lists.length > 0);
           // A term has one posting for each chunk; a chunk may contain several words of a prefix.

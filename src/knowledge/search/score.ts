@@ -1,5 +1,14 @@
 import { ordinalsPerBlock } from '../../content/postings.ts';
-import { type Columns, endOfGroup, openColumns, ordinalsPerGroup, type PackedColumns } from '../computing/columns.ts';
+import {
+  type Columns,
+  endOfGroup,
+  findInBits,
+  openColumns,
+  ordinalsOf,
+  ordinalsPerGroup,
+  type PackedColumns,
+  readGroup,
+} from '../computing/columns.ts';
 import { allowedBit, bestRows, guessScoreOfRank, liveBit, type Ranked, scoreOfRank } from './rank.ts';
 
 /**
@@ -139,12 +148,14 @@ function contribution(factor: number, tally: number, length: number, norm: Norm)
 function addPostings(term: OpenTerm, factor: number, rows: Uint8Array, scores: Float32Array, norm: Norm): void {
   const { least, perWord, titled } = norm;
   for (const { start, columns } of term.lists) {
-    const { starts, ordinals, tallies, lengths, lengthsByOrdinal } = columns;
+    const { starts, tallies, lengths, lengthsByOrdinal } = columns;
+    const ordinals = ordinalsOf(columns);
     for (let group = 0; group < starts.length; group++) {
       const groupStart = group * ordinalsPerGroup;
       const end = endOfGroup(columns, group);
+      const shift = readGroup(columns, group);
       for (let i = starts[group] as number; i < end; i++) {
-        const ordinal = groupStart + (ordinals[i] as number);
+        const ordinal = groupStart + (ordinals[i - shift] as number);
         const row = start + ordinal;
         if (((rows[row] ?? 0) & allowedBit) === 0) continue;
         const tally = tallies[i] as number;
@@ -156,27 +167,38 @@ function addPostings(term: OpenTerm, factor: number, rows: Uint8Array, scores: F
   }
 }
 
-/** The score that a term adds to one row, found by bisection. */
+/** The score that a term adds to one row. */
 function lookUp({ lists }: OpenTerm, factor: number, row: number, norm: Norm): number {
   let sum = 0;
   for (const { start, columns } of lists) {
-    const { starts, ordinals, tallies, lengths, lengthsByOrdinal } = columns;
+    const { tallies, lengths, lengthsByOrdinal } = columns;
     const ordinal = row - start;
     if (ordinal < 0 || ordinal >= ordinalsPerBlock) continue;
-    const group = starts.length === 1 ? 0 : Math.floor(ordinal / ordinalsPerGroup);
-    const inGroup = ordinal - group * ordinalsPerGroup;
-    let low = starts[group] as number;
-    const end = endOfGroup(columns, group);
-    for (let high = end - 1; low < high; ) {
-      const middle = (low + high) >>> 1;
-      if ((ordinals[middle] as number) < inGroup) low = middle + 1;
-      else high = middle;
-    }
-    if (low >= end || ordinals[low] !== inGroup) continue;
-    const length = lengths[lengthsByOrdinal ? ordinal : low] as number;
-    sum += contribution(factor, tallies[low] as number, length, norm);
+    const place = findPosting(columns, ordinal);
+    if (place < 0) continue;
+    const length = lengths[lengthsByOrdinal ? ordinal : place] as number;
+    sum += contribution(factor, tallies[place] as number, length, norm);
   }
   return sum;
+}
+
+/** The place of an ordinal, which is relative to the first; -1 if it has no posting. */
+function findPosting(columns: Columns, ordinal: number): number {
+  const { starts, ordinals, bits } = columns;
+  const group = starts.length === 1 ? 0 : Math.floor(ordinal / ordinalsPerGroup);
+  const inGroup = ordinal - group * ordinalsPerGroup;
+  let low = starts[group] as number;
+  if (bits) {
+    const place = findInBits(bits, group, inGroup);
+    return place < 0 ? place : low + place;
+  }
+  const end = endOfGroup(columns, group);
+  for (let high = end - 1; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if ((ordinals[middle] as number) < inGroup) low = middle + 1;
+    else high = middle;
+  }
+  return low < end && ordinals[low] === inGroup ? low : -1;
 }
 
 /** Looking up a row in a list costs about as much as adding this many postings. */
@@ -221,18 +243,20 @@ function weigh({ lists }: OpenTerm, { chunks, hasDead }: ScopeStatistics, rows: 
 }
 
 function countAll(lists: OpenList[]): number {
-  return lists.reduce((count, { columns }) => count + columns.ordinals.length, 0);
+  return lists.reduce((count, { columns }) => count + columns.tallies.length, 0);
 }
 
 function countLive(lists: OpenList[], rows: Uint8Array): number {
   let count = 0;
   for (const { start, columns } of lists) {
-    const { starts, ordinals } = columns;
+    const { starts } = columns;
+    const ordinals = ordinalsOf(columns);
     for (let group = 0; group < starts.length; group++) {
       const groupStart = start + group * ordinalsPerGroup;
       const end = endOfGroup(columns, group);
+      const shift = readGroup(columns, group);
       for (let i = starts[group] as number; i < end; i++)
-        count += (rows[groupStart + (ordinals[i] as number)] ?? 0) & liveBit;
+        count += (rows[groupStart + (ordinals[i - shift] as number)] ?? 0) & liveBit;
     }
   }
   return count;

@@ -37,7 +37,7 @@ export function openSearchIndex(db: Database, options: SearchOptions): SearchInd
   const caches: RankingCaches = {
     index: { postings: openCache('postings'), bundles: openCache('bundles'), lengths: openCache('chunk-lengths') },
     vectors: { codes: openCache('vector-codes'), slabs: openCache('vectors'), places: openCache('vector-places') },
-    models: { codes: openCache('model-codes'), words: openCache('words') },
+    models: { codes: openCache('model-codes'), words: openCache('words'), frequencies: openCache('frequencies') },
   };
 
   async function rank(request: SearchRequest): Promise<SearchResult> {

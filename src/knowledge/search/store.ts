@@ -266,16 +266,26 @@ export function readModelCodes(
   return tx.copyOut(codes, (row) => take(codeRunOf(row)));
 }
 
-/** The words of models, for each triple in order. */
-export async function listModelWords(
-  db: Db,
-  appId: string,
-  wanted: { sourceId: string; version: number; term: string }[],
-): Promise<{ sourceId: string; term: string; frequency: number; vector: Buffer }[]> {
+/** A word in a version of a source's model. */
+export type ModelTerm = { sourceId: string; version: number; term: string };
+
+/** The vectors of words, unordered. */
+export async function listModelVectors(db: Db, appId: string, wanted: readonly ModelTerm[]) {
   if (wanted.length === 0) return [];
-  return db<{ sourceId: string; term: string; frequency: number; vector: Buffer }[]>`
-    select t.source_id, t.term, t.frequency, t.vector
-    from unnest(${wanted.map((one) => one.sourceId)}::uuid[], ${wanted.map((one) => one.version)}::int[],
+  return db<{ sourceId: string; term: string; vector: Buffer }[]>`
+    select t.source_id, t.term, t.vector from ${modelTerms(db, appId, wanted)}`;
+}
+
+/** How often a chunk has each word on average, unordered. */
+export async function listModelFrequencies(db: Db, appId: string, wanted: readonly ModelTerm[]) {
+  if (wanted.length === 0) return [];
+  return db<{ sourceId: string; term: string; frequency: number }[]>`
+    select t.source_id, t.term, t.frequency from ${modelTerms(db, appId, wanted)}`;
+}
+
+function modelTerms(db: Db, appId: string, wanted: readonly ModelTerm[]): Fragment {
+  return db`
+    unnest(${wanted.map((one) => one.sourceId)}::uuid[], ${wanted.map((one) => one.version)}::int[],
       ${wanted.map((one) => one.term)}::text[]) w (source_id, version, term)
     join knowledge_model_terms t on t.app_id = ${appId} and t.source_id = w.source_id and t.version = w.version
       and t.term = w.term`;

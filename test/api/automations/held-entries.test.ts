@@ -5,6 +5,7 @@ import { AutomationsClient, entryTypes, graphOf, type Run } from '../../support/
 import { EventStream } from '../../support/event-stream.ts';
 import type { TestTenants } from '../../support/provisioner.ts';
 import { startTestServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 let server: TestServer;
 let world: TestTenants;
@@ -34,24 +35,103 @@ async function commitsOf({ id }: Run): Promise<string[][]> {
   return [...commits.values()];
 }
 
+/** The value of a key of the member. */
+async function kvOf(key: string): Promise<unknown> {
+  const { publishableKey } = world.app;
+  const path = `/api/v1/kv/${encodeURIComponent(key)}`;
+  return (await server.api('GET', path, { key: publishableKey, token: world.member.token })).body.value;
+}
+
 const node = (id: string, end = 'completed') => [`node_started ${id}`, `node_${end} ${id}`];
 
-test('a node without an effect is written with the next effect, and the end of a run with its last one', async () => {
+const missing = 'usr_0000000000000000000001';
+
+test('effects that follow each other are written together, with the nodes around them and the end of the run', async () => {
   const workflow = graphOf(start, write('one', 'two'), write('two', 'done'), done);
-  const run = await client.runGraph(workflow, { n: 1, user: world.member.id });
-  assert.deepEqual([run.status, run.result], ['completed', { n: 1 }]);
+  const { id: automation } = await client.createAutomation({ workflow });
+  let run: Run;
+  // A busy machine takes too long for one of them, and then writes the first without the second.
+  do {
+    run = await client.waitForEnd((await client.invoke(automation, { payload: { n: 1, user: world.member.id } })).id);
+    assert.deepEqual([run.status, run.result], ['completed', { n: 1 }]);
+  } while ((await commitsOf(run)).length > 1);
+  assert.deepEqual(await commitsOf(run), [
+    ['run_started', ...node('start'), ...node('one'), ...node('two'), ...node('done'), 'run_completed'],
+  ]);
+});
+
+test('the items of a loop share transactions, each with a bounded number of effects', async () => {
+  const each = { ...{ id: 'one', kind: 'kv_set', user: '{{$.user}}' }, key: 'item/{{$item}}', value: 'seen' };
+  const run = await client.runGraph(
+    graphOf({ id: 'each', kind: 'for_each', items: '{{$.items}}', concurrency: 1, node: each }),
+    { items: Array.from({ length: 100 }, (_, n) => n), user: world.member.id },
+  );
+  assert.equal(run.status, 'completed');
+  const commits = await commitsOf(run);
+  assert.ok(commits.length < 50, `${commits.length} commits`);
+  assert.ok(commits.every((entries) => entries.length <= 40));
+});
+
+test('an effect behind an expression that needs a process has a transaction of its own', async () => {
+  const workflow = graphOf(start, write('one', 'two'), { ...write('two', 'done'), value: '{{$.n + 1}}' }, done);
+  const run = await client.runGraph(workflow, { n: 11, user: world.member.id });
   assert.deepEqual(await commitsOf(run), [
     ['run_started', ...node('start'), ...node('one')],
     [...node('two'), ...node('done'), 'run_completed'],
   ]);
 });
 
-test('what precedes a failed effect is written with its failure, and the effect is not', async () => {
+test('an effect that fails undoes none of those before it', async () => {
   const workflow = graphOf(
     start,
-    { ...write('one', 'done'), user: 'usr_0000000000000000000001', on_error: 'done' },
+    write('one', 'two'),
+    { ...write('two', 'done'), user: missing, on_error: 'three' },
+    write('three', 'done'),
     done,
   );
+  const run = await client.runGraph(workflow, { n: 12, user: world.member.id });
+  assert.equal(run.status, 'completed');
+  assert.deepEqual(await commitsOf(run), [
+    ['run_started', ...node('start'), ...node('one')],
+    [...node('two', 'failed')],
+    [...node('three'), ...node('done'), 'run_completed'],
+  ]);
+  assert.deepEqual([await kvOf('one/12'), await kvOf('two/12'), await kvOf('three/12')], ['seen', undefined, 'seen']);
+});
+
+test('an effect that the database refuses undoes none of those before it', async () => {
+  await server.db`create function refuse_entry() returns trigger language plpgsql as
+    $$ begin raise exception 'refused' using errcode = 'QK001'; end $$`;
+  await server.db`create trigger refuse_entry before insert on kv_entries for each row
+    when (new.key like 'refused/%') execute function refuse_entry()`;
+  try {
+    const workflow = graphOf(start, write('one', 'refused'), write('refused', 'done'), done);
+    const run = await client.runGraph(workflow, { n: 13, user: world.member.id });
+    assert.deepEqual([run.status, run.error?.code, run.error?.node_id], ['failed', 'quota_exceeded', 'refused']);
+    assert.deepEqual(entryTypes(await client.journal(run.id)).slice(3), [
+      ...[...node('one'), ...node('refused', 'failed'), 'run_failed'],
+    ]);
+    assert.equal(await kvOf('one/13'), 'seen');
+  } finally {
+    await server.db`drop function refuse_entry() cascade`;
+  }
+});
+
+test('an effect that waits for a lock keeps no lock of those before it', async () => {
+  const workflow = graphOf(start, write('one', 'two'), { ...write('two', 'done'), user: '{{$.other}}' }, done);
+  const { id: automation } = await client.createAutomation({ workflow });
+  const run = await server.db.begin(async (tx) => {
+    await tx`select 1 from users where id = ${parseId('user', world.admin.id) ?? ''} for update`;
+    const payload = { n: 14, user: world.member.id, other: world.admin.id };
+    const { id } = await client.invoke(automation, { payload });
+    await until(async () => (await kvOf('one/14')) === 'seen');
+    return id;
+  });
+  assert.equal((await client.waitForEnd(run)).status, 'completed');
+});
+
+test('what precedes a failed effect is written with its failure, and the effect is not', async () => {
+  const workflow = graphOf(start, { ...write('one', 'done'), user: missing, on_error: 'done' }, done);
   const run = await client.runGraph(workflow, { n: 2 });
   assert.equal(run.status, 'completed');
   assert.deepEqual((await commitsOf(run))[0], ['run_started', ...node('start'), ...node('one', 'failed')]);
@@ -70,11 +150,7 @@ test('an effect is written although the node after it fails', async () => {
   );
   const run = await client.runGraph(workflow, { n: 3, user: world.member.id });
   assert.equal(run.status, 'failed');
-  const entry = await server.api('GET', '/api/v1/kv/one%2F3', {
-    key: world.app.publishableKey,
-    token: world.member.token,
-  });
-  assert.equal(entry.body.value, 'seen');
+  assert.equal(await kvOf('one/3'), 'seen');
   assert.deepEqual(entryTypes(await client.journal(run.id)).slice(3), [
     ...[...node('one'), ...node('bad', 'failed'), 'run_failed'],
   ]);

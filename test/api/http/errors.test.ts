@@ -189,6 +189,32 @@ test('an invalid value in a query is 422 on its name, also invalid text', async 
     await refusedField(field, 'GET', path, { key });
 });
 
+test('a name of white space alone is 422 that names it, wherever people choose a name', async () => {
+  const agent = (await api<{ id: string }>('POST', '/api/v1/agents', { key, body: { name: 'A' } })).body.id;
+  for (const [field, method, path, body] of [
+    ['name', 'POST', '/api/v1/orgs', {}],
+    ['name', 'POST', '/api/v1/teams', {}],
+    ['name', 'POST', '/api/v1/users', { email: 'white@example.test' }],
+    ['name', 'PATCH', `/api/v1/users/${member.id}`, {}],
+    ['name', 'PATCH', `/api/v1/agents/${agent}`, {}],
+    ['name', 'POST', '/api/v1/keys', { type: 'secret' }],
+    ['name', 'POST', '/api/v1/sandboxes', {}],
+    ['name', 'POST', '/api/v1/automations', { type: 'invoked', workflow: { nodes: [] } }],
+    ['title', 'POST', '/api/v1/threads', { user: member.id }],
+  ] as const)
+    for (const name of [' ', '\t\n\u00a0\u3000'])
+      await refusedField(field, method, path, { key, body: { ...body, [field]: name } });
+  const { status } = await api('PATCH', `/api/v1/agents/${agent}`, { key, body: { name: ' A ' } });
+  assert.equal(status, 200, 'white space around a name is part of it');
+});
+
+test('a key that is sent twice is 401 that says so', async () => {
+  const answer = raw(
+    `GET /api/v1/orgs HTTP/1.1\r\nHost: x\r\nx-api-key: ${key}\r\nx-api-key: ${key}\r\nConnection: close\r\n\r\n`,
+  );
+  assert.match(await answer, /^HTTP\/1.1 401 [\s\S]*"invalid_credentials"[\s\S]*Send one API key, once\./);
+});
+
 test('an empty body with a JSON content type is not an error on GET, HEAD and DELETE', async () => {
   const json = { 'content-type': 'application/json' };
   assert.equal((await api('GET', '/api/v1/orgs', { key, headers: json })).status, 200);

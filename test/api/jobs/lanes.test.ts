@@ -174,7 +174,7 @@ test('jobs of few steps have no turns, however slow they are', async () => {
   await until(() => ended === 6);
 });
 
-test('jobs that work without a pause have turns, as many at a time as there are processors, while other apps send requests', async () => {
+test('jobs that work without a pause have turns, one for every two processors at a time, while other apps send requests', async () => {
   let nowMs = 0;
   const apps = new RecentApps(() => nowMs);
   const stopped = new AbortController();
@@ -202,8 +202,8 @@ test('jobs that work without a pause have turns, as many at a time as there are 
   };
   apps.note(other);
   for (let n = 0; n < 6; n++) await addJob(database.db, 'work', { appId: hostile });
-  await start({ work }, 6, { slots: new JobSlots(6, { apps, processors: 2 }) });
-  for (const count of [2, 4, 6]) {
+  await start({ work }, 6, { slots: new JobSlots(6, { apps, processors: 4 }) });
+  for (const count of [4, 6]) {
     await until(() => waiting === count);
     move();
   }
@@ -213,6 +213,37 @@ test('jobs that work without a pause have turns, as many at a time as there are 
     assert.equal(now.size, 2);
     move();
   }
+  stopped.abort();
+});
+
+test('short jobs run beside long ones of their app that wait for their turns', async () => {
+  let nowMs = 0;
+  const apps = new RecentApps(() => nowMs);
+  const stopped = new AbortController();
+  const working = new Set<string>();
+  let ended = 0;
+  const long: Task = async (_, { jobId, giveWay }) => {
+    await makeManySteps(giveWay);
+    while (!stopped.signal.aborted) {
+      await giveWay();
+      working.add(jobId);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const short: Task = async () => {
+    ended += 1;
+  };
+  apps.note(other);
+  for (let n = 0; n < 2; n++) await addJob(database.db, 'long', { appId: hostile });
+  await start({ long, short }, 6, { slots: new JobSlots(6, { apps, processors: 2 }) });
+  await until(() => working.size === 2);
+  // The turn of both is over. One waits for its next turn from now on, and the clock stands still.
+  nowMs += 1_000;
+  apps.note(other);
+  working.clear();
+  await until(() => working.size === 1);
+  for (let n = 0; n < 5; n++) await addJob(database.db, 'short', { appId: hostile });
+  await until(() => ended === 5);
   stopped.abort();
 });
 

@@ -16,11 +16,12 @@ const manual = `<!doctype html><html><head><title>Manual</title></head><body><ma
   <section id="start"><h2>Start<a class="headerlink" href="#start">¶</a></h2>${prose('kettles')}</section>
   <h2 id="größe">Size</h2>${prose('teapots')}
   <h3>No id</h3>${prose('saucers')}
+  <dl><dt id="pour">pour(cup)<a class="headerlink" href="#pour">¶</a></dt><dd>${prose('pitchers')}</dd></dl>
   </main></body></html>`;
 
 type Chunks = { data: { content: string; heading_path: string[]; fragment?: string }[] };
 
-test('a passage of a web page has the fragment of its heading, even after its index was read again', async () => {
+test('a passage of a web page has the fragment of its heading or term, even after its index was read again', async () => {
   const site = await startSite({ '/manual.html': manual });
   try {
     const payload = { url: `${site.origin}/manual.html` };
@@ -40,6 +41,7 @@ test('a passage of a web page has the fragment of its heading, even after its in
       assert.deepEqual(await linkOf('kettles'), { url, fragment: 'start', headings: ['Start'] });
       assert.deepEqual(await linkOf('teapots'), { url, fragment: 'gr%C3%B6%C3%9Fe', headings: ['Size'] });
       assert.deepEqual(await linkOf('saucers'), { url, fragment: 'gr%C3%B6%C3%9Fe', headings: ['Size', 'No id'] });
+      assert.deepEqual(await linkOf('pitchers'), { url, fragment: 'pour', headings: ['Size', 'No id'] });
       assert.deepEqual(await linkOf('nothing'), { url, fragment: undefined, headings: [] });
     };
     await check();
@@ -47,7 +49,8 @@ test('a passage of a web page has the fragment of its heading, even after its in
     const [document] = (await app.send<{ data: { id: string }[] }>('GET', `/knowledge_documents?source=${source}`)).body
       .data;
     const chunks = (await app.send<Chunks>('GET', `/knowledge_documents/${document?.id}/chunks`)).body.data;
-    assert.deepEqual([...new Set(chunks.map(({ fragment }) => fragment))], [undefined, 'start', 'gr%C3%B6%C3%9Fe']);
+    const places = [undefined, 'start', 'gr%C3%B6%C3%9Fe', 'pour'];
+    assert.deepEqual([...new Set(chunks.map(({ fragment }) => fragment))], places);
     assert.ok(chunks.every(({ content }) => !content.includes('¶')));
 
     const client = new Client({ name: 'test', version: '1' });

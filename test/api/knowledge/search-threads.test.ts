@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { ComputingThreads } from '../../../src/knowledge/computing/threads.ts';
+import { flushBundles, lockIndex, mergeSegments } from '../../../src/knowledge/index/store.ts';
 import { type Json, knowledgeOf } from '../../support/knowledge.ts';
 import { sendRequest, startTestServer } from '../../support/server.ts';
 
@@ -107,4 +108,43 @@ test('searches have the same results whether a source fits into the cache or not
   for (let round = 0; round < 3; round++)
     for (const found of await Promise.all([server, beside, withSmallCache].map(search)))
       assert.deepEqual(found, expected);
+});
+
+test('what a search has cached of a source stays right when segments are added, merged and emptied', async () => {
+  const world = await server.provision.world();
+  const app = knowledgeOf(server, { key: world.app.secretKey });
+  const source = await app.createSource({ org: world.org.id });
+  const [row] = await server.db<{ id: string }[]>`
+    select source_id as id from knowledge_indexes where app_id = ${world.app.app.uuid}`;
+  const key = { appId: world.app.app.uuid, sourceId: row?.id ?? '' };
+  const documents: string[] = [];
+  const check = async () => {
+    for (const { baseUrl } of [server, beside]) {
+      const found = await Promise.all(
+        ['goats', 'number1 goats', 'absent goats'].map(async (query) => {
+          const body = { query, mode: 'fulltext', max_results: 50 };
+          const path = `/api/v1/knowledge_sources/${source}/search`;
+          const { data } = (await sendRequest<Json>(baseUrl, 'POST', path, { key: world.app.secretKey, body })).body;
+          return (data as { document: string }[]).map(({ document }) => document).sort();
+        }),
+      );
+      for (const ids of found) assert.deepEqual(ids, documents.toSorted());
+    }
+  };
+  // A level of eight segments is full.
+  for (let i = 0; i < 10; i++) {
+    documents.push(await app.push(source, `goats number${i % 3}`));
+    await server.db.begin(async (tx) => {
+      const state = await lockIndex(tx, key);
+      assert.ok(state);
+      await flushBundles(tx, key, state);
+    });
+    await check();
+    if (await server.db.begin((tx) => mergeSegments(tx, key))) await check();
+  }
+  const segments = await server.db`select 1 from knowledge_segments where source_id = ${key.sourceId}`;
+  assert.equal(segments.count, 3);
+  const [first = ''] = documents.splice(0, 1);
+  assert.equal((await app.send('DELETE', `/knowledge_documents/${first}`)).status, 204);
+  await check();
 });

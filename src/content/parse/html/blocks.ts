@@ -12,6 +12,8 @@ const skipped = new Set(
 const boxNames = new Set('div section aside article main header footer form nav figure details fieldset td'.split(' '));
 
 const urlCharactersMax = 4_096;
+/** How many spaces further a nested list stands. */
+const indentOfLevel = 4;
 /** Marks a line break inside a paragraph until the paragraph is complete. */
 const lineBreak = '\u2028';
 
@@ -285,7 +287,10 @@ class BlockWriter {
         const first = this.blocks.length;
         this.#entry(child, depth, '-', context);
         const block = this.blocks[first];
-        if (block?.type === 'item' && !block.text.includes('**')) block.text = mark(block.text, '**');
+        if (block?.type !== 'item') continue;
+        if (!block.text.includes('**')) block.text = mark(block.text, '**');
+        const fragment = child.attributes[marks.fragment];
+        if (fragment !== undefined) block.fragment = fragment;
       } else if (child.name === 'dd') this.#entry(child, depth + 1, '-', { listDepth: depth });
       else this.#element(child, context);
     }
@@ -300,12 +305,24 @@ class BlockWriter {
     this.#item = undefined;
     const own = this.blocks[first];
     if (own?.type !== 'item') return;
+    if (own.depth > depth) {
+      this.#raise(first);
+      return;
+    }
     while (this.blocks[first + 1]?.type === 'paragraph') {
       const [next] = this.blocks.splice(first + 1, 1);
       if (next?.type === 'paragraph') own.text += `\n\n${next.text}`;
     }
-    const indent = 4 * depth + marker.length + 1;
+    const indent = indentOfLevel * depth + marker.length + 1;
     for (const block of this.blocks.slice(first + 1)) if (isIndented(block)) block.indent ??= indent;
+  }
+
+  /** Raises the blocks of an entry that has no text of its own, and so is no level of its list. */
+  #raise(first: number): void {
+    for (const block of this.blocks.slice(first)) {
+      if (block.type === 'item') block.depth -= 1;
+      else if (isIndented(block) && block.indent !== undefined) block.indent -= indentOfLevel;
+    }
   }
 
   #preformatted(element: HtmlElement): void {
@@ -369,7 +386,8 @@ function isEmoji({ class: names = '', src = '' }: Record<string, string>, alt: s
   return alt !== '' && (emojiNames.test(names) || (emojiFolder.test(src) && !/^[\p{L}\s]+$/u.test(alt)));
 }
 
-const emojiNames = /(?:^|[\s_-])(?:emojis?|emojione|twemoji|emoticons?|smil(?:ie|ey)s?)(?:[\s_-]|$)/i;
+const emojiNames =
+  /(?:^|[\s_-])(?:emojis?|emojione|twemoji|emoticons?|(?:mce)?smil(?:ie|ey)(?:s|sprite)?\d*)(?:[\s_-]|$)/i;
 const emojiFolder = /\/(?:emojis?|emoticons?|smil(?:ies|eys))\/[^?#]*$/i;
 
 const breakMarks = /[\u200b\ufeff\u00ad]/;

@@ -1,6 +1,6 @@
 import { linkedThings, plainValue } from './linked-data.ts';
 import type { EmbeddedData } from './script-state.ts';
-import { collect, findAll, findFirst, type HtmlElement, type HtmlTree, textOf, wideWords } from './tree.ts';
+import { collect, findAll, findFirst, type HtmlElement, type HtmlTree, textOf, wideWords, widthOf } from './tree.ts';
 
 export type PageMetadata = {
   title: string | undefined;
@@ -53,13 +53,13 @@ function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
   const headings = findAll(root, 'h1')
     .filter((heading) => !leadsHome(heading, base))
     .map(textOf)
-    .filter((text) => text.length > 2);
+    .filter((text) => widthOf(text) > 2);
   const whole = collapseSpace(findAll(root, 'title').map(textOf)[0]);
   const named = collapseSpace(
     meta.get('og:title') ?? meta.get('twitter:title') ?? meta.get('citation_title') ?? linked.headline,
   );
   const only = headings.length === 1 ? headings[0] : undefined;
-  const first = named ?? whole;
+  const first = isNameOfSite(named, whole, headings) ? whole : (named ?? whole);
   if (first === undefined) return collapseSpace(headings[0]);
   // In "Article – Site" and "Site | Article", a heading that is part of the title is the title itself. The name of the
   // site may be a heading as well, above it.
@@ -69,6 +69,15 @@ function pageTitle(root: HtmlElement, meta: Map<string, string>, linked: LinkedD
       heading.length < first.length && (heading === start || (heading.length >= 8 && first.includes(heading))),
   );
   return collapseSpace(within ?? withoutSiteName(first, meta.get('og:site_name')) ?? only);
+}
+
+const nameOfSiteWordsMax = 3;
+
+/** Whether what a page calls its title is the name that its `title` has behind the heading. VitePress writes it so. */
+function isNameOfSite(named: string | undefined, whole: string | undefined, headings: string[]): boolean {
+  if (named === undefined || whole === undefined || countWords(named) > nameOfSiteWordsMax) return false;
+  const start = whole.split(separator)[0] ?? '';
+  return headings.includes(start) && !start.includes(named) && whole.slice(start.length).includes(named);
 }
 
 /** Whether a heading is the name of the site, which leads to its start page. */

@@ -1,7 +1,7 @@
 import { microdataTypes, type Thing } from './linked-data.ts';
 import { measureText, proseLengths } from './main/measure.ts';
 import { countPosts } from './main/thread.ts';
-import { collect, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
+import { collect, findAll, findFirst, type HtmlElement, type HtmlTree, textOf } from './tree.ts';
 
 /** What is known about a page before its text is extracted. */
 export type PageFacts = {
@@ -66,13 +66,33 @@ function addStatements(add: Add, root: HtmlElement, meta: Map<string, string>, t
     'generator:forum',
     /discourse|xenforo|vbulletin|phpbb|invision|flarum|nodebb|vanilla|mybb|simple machines/.test(generator),
   );
-  add(
-    'generator:docs',
-    /sphinx|docusaurus|mkdocs|gitbook|vitepress|docfx|mdbook|antora|starlight|javadoc|doxygen|docsy|mintlify|nextra/.test(
-      generator,
-    ),
-  );
+  add('generator:thread', isThreadByName(root));
+  add('generator:docs', blogsAndManuals.test(generator));
+  add('generator:manual', manuals.test(generator) || isOfSphinx(root));
   add('generator:blog', /wordpress|ghost|blogger|medium|substack|hugo|jekyll/.test(generator));
+}
+
+/** Generators of manuals whose sites may also have a blog and a start page that offers something. */
+const blogsAndManuals = /docusaurus|mkdocs|vitepress|starlight|docsy|mintlify|nextra/;
+/** Generators of manuals, references and specifications alone. */
+const manuals =
+  /sphinx|docutils|gitbook|honkit|docfx|mdbook|antora|javadoc|doxygen|rustdoc|pdoc|makeinfo|texi2any|docbook|respec|bikeshed|xml2rfc/;
+
+/** Whether a page has the style sheet that Sphinx gives to all of its pages. Few name their generator. */
+function isOfSphinx(root: HtmlElement): boolean {
+  return findAll(root, 'link').some(({ attributes }) =>
+    /(?:^|\/)_static\/pygments\.css(?:\?|$)/.test(attributes.href ?? ''),
+  );
+}
+
+/** Whether the root or the body of a page has the name that phpBB and XenForo 2 give it for a thread. */
+function isThreadByName(root: HtmlElement): boolean {
+  const html = findFirst(root, 'html')?.attributes ?? {};
+  const body = findFirst(root, 'body')?.attributes ?? {};
+  return (
+    (html.id === 'XF' && html['data-template'] === 'thread_view') ||
+    (body.id === 'phpbb' && /(?:^|\s)section-viewtopic(?:\s|$)/.test(body.class ?? ''))
+  );
 }
 
 const pathWords: [string, RegExp][] = [

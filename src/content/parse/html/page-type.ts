@@ -12,7 +12,16 @@ const statement = /^(?:schema:|items:|generator:|og:products?$)/;
 export function typeShares(facts: PageFacts): Record<PageType, number> {
   const signs = pageSignals(facts);
   const bare = signs.size < signsMin && ![...signs].some((sign) => statement.test(sign));
-  return bare ? sharesOf(pageTypes.map((type) => (type === 'article' ? 10 : 0))) : weighSigns(signs);
+  const certain = bare ? 'article' : statedType(signs);
+  return certain === undefined ? weighSigns(signs) : sharesOf(pageTypes.map((type) => (type === certain ? 10 : 0)));
+}
+
+/** The type that the software behind a page makes certain. Its signs are too rare for weights. */
+function statedType(signs: Set<string>): PageType | undefined {
+  if (signs.has('generator:thread')) return 'forum';
+  if (signs.has('generator:manual')) return 'documentation';
+  const isManual = signs.has('generator:docs') && !signs.has('path:root') && !signs.has('path:article');
+  return isManual ? 'documentation' : undefined;
 }
 
 export function weighSigns(

@@ -33,7 +33,7 @@ export type ParsedPage = PageMetadata & {
   structured: Structured;
   /** Whether the page has no text because its scripts would render it. */
   needsBrowser: boolean;
-  /** The fragments that lead to the headings of the text. */
+  /** The fragments that lead to the headings of the text and to the terms that it defines. */
   fragments: HeadingFragments;
   /** The boxes of the text, for comparison with other pages of the site. None for a thread, whose posts all stay. */
   boxes: PageBox[];
@@ -98,15 +98,18 @@ export function reportPage({ pageType, structured }: ParsedPage): PageReport {
   return { page_type: pageType, structured };
 }
 
+/** Headings come first: a page may define more terms than are kept. */
 function fragmentsOf(blocks: Block[]): HeadingFragments {
-  const found: [string, string][] = [];
+  const headings: [string, string][] = [];
+  const terms: [string, string][] = [];
   for (const block of blocks) {
-    if (block.type !== 'heading' || block.fragment === undefined) continue;
+    if (!('fragment' in block) || block.fragment === undefined) continue;
     const fragment = writeFragment(block.fragment);
-    if (fragment !== undefined) found.push([block.text, fragment]);
-    if (found.length === fragmentLimits.headingsMax) break;
+    if (fragment === undefined) continue;
+    if (block.type === 'heading') headings.push([block.text, fragment]);
+    else terms.push([block.text.split('\n', 1)[0]?.trim() ?? '', fragment]);
   }
-  return found;
+  return [...headings, ...terms].slice(0, fragmentLimits.placesMax);
 }
 
 const wordsOfTextMin = 5;

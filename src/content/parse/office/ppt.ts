@@ -116,6 +116,8 @@ const tertiaryProperties = 0xf122;
 const tableProperty = 0x039f;
 const tableColumnsMax = 100;
 const tableCellsMax = 1_000;
+/** The places that merged cells may fill in one table. Further places stay empty. */
+const repeatedPlacesMax = 50_000;
 
 /** Whether a group of shapes is a table, which the properties of its first shape, the group's own, state. */
 function isTable(atom: Atom): boolean {
@@ -136,14 +138,22 @@ function tableRows(table: Atom): string[][] {
   const cells = atoms(table.body).flatMap(readCell).slice(0, tableCellsMax);
   const lefts = [...new Set(cells.map(({ left }) => left))].sort((a, b) => a - b).slice(0, tableColumnsMax);
   const tops = [...new Set(cells.map(({ top }) => top))].sort((a, b) => a - b);
-  return tops.map((top) =>
-    lefts.map((left) => {
-      const cell = cells.find(
-        (one) => one.left <= left && left < one.right && one.top <= top && top < one.bottom && one.text !== '',
-      );
-      return escapeText(oneLine(cell?.text ?? ''));
-    }),
-  );
+  const rows = tops.map(() => lefts.map(() => ''));
+  let repeated = 0;
+  for (const cell of cells) {
+    const text = escapeText(oneLine(cell.text));
+    const first = lefts.indexOf(cell.left);
+    if (text === '' || first < 0) continue;
+    for (let y = tops.indexOf(cell.top), top = cell.top; top < cell.bottom; top = tops[++y] ?? cell.bottom)
+      for (let x = first, left = cell.left; left < cell.right; left = lefts[++x] ?? cell.right) {
+        const row = rows[y];
+        const isOwn = top === cell.top && x === first;
+        // Cells that lie on each other would be written a hundred thousand times.
+        if (!isOwn && repeated++ >= repeatedPlacesMax) break;
+        if (row?.[x] === '') row[x] = text;
+      }
+  }
+  return rows;
 }
 
 function readCell(shape: Atom): TableCell[] {

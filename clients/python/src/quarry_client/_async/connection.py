@@ -124,6 +124,10 @@ class AsyncConnection:
             headers["authorization"] = f"Bearer {token}"
         if key is not None:
             headers["idempotency-key"] = key
+        asked = query_text(request.query)
+        if asked:
+            # Without this, the server ignores a parameter that it does not have, such as a misspelt filter.
+            headers["prefer"] = "handling=strict"
         content = request.content
         if request.body is not None:
             headers["content-type"] = "application/json"
@@ -132,7 +136,7 @@ class AsyncConnection:
         headers.update(request.headers)
         seconds = options.get("timeout", self._timeout)
         timeout = httpx.Timeout(seconds, read=STREAM_SILENCE_SECONDS_MAX) if request.streamed else httpx.Timeout(seconds)
-        url = f"{self.base_url}{request.path}{query_text(request.query)}"
+        url = f"{self.base_url}{request.path}{asked}"
         try:
             built = self._http.build_request(request.method, url, headers=headers, content=content, timeout=timeout)
             # A download may be redirected to where the file is; a credential is not sent there.

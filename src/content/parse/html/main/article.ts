@@ -1,4 +1,5 @@
 import {
+  blockNames,
   collect,
   detach,
   findAll,
@@ -341,7 +342,7 @@ function dropRelated(content: HtmlElement): void {
   for (const heading of collect(content, ({ name }) => /^(?:h[2-6]|strong|b|label|p|div|span|dt)$/.test(name))) {
     if (isLong(heading, extents, 50) || !isAttached(heading, content)) continue;
     const text = textOf(heading);
-    if (text.length > 50 || !relatedHeading.test(text)) continue;
+    if (text.length > 50 || !relatedHeading.test(text) || !startsLine(heading)) continue;
     // The box that starts with the heading, unless it is most of the page.
     let box = heading;
     while (box.parent !== undefined && box.parent !== content && isFirst(box) && textLength(box.parent) < total * 0.4)
@@ -357,6 +358,18 @@ function dropRelated(content: HtmlElement): void {
       }
     detach(box);
   }
+}
+
+/** Whether a line begins with an element: within a sentence, "recommended" announces nothing. */
+function startsLine(element: HtmlElement): boolean {
+  for (let at = element; at.parent !== undefined && !blockNames.has(at.name); at = at.parent) {
+    const siblings = at.parent.children;
+    const before = siblings
+      .slice(0, siblings.indexOf(at))
+      .findLast((node) => textLength(node) > 0 || (node.kind === 'element' && node.name === 'br'));
+    if (before !== undefined) return before.kind === 'element' && (before.name === 'br' || blockNames.has(before.name));
+  }
+  return true;
 }
 
 const textOfAnnouncementMax = 250;

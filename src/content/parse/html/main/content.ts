@@ -29,6 +29,8 @@ export function mainContent(
   const body = pageBody(tree);
   const read = (type: PageType): HtmlElement => {
     const ruled = ruledContent(type, body, facts, description, stated);
+    // Most articles are sure with their comments, and then surely without them: the copy is not needed.
+    if (type === 'article' && !isSmallPart(ruled, body)) return ruled;
     const text = type === 'article' ? withoutComments(body, ruled) : body;
     if (!isUnsure(type, text, ruled, title)) return ruled;
     const learned = learnedContent({ body: text, title, types, type, ruled });
@@ -78,7 +80,11 @@ const articleShareMax = 0.4;
 export function isUnsure(type: PageType, body: HtmlElement, ruled: HtmlElement, title: string | undefined): boolean {
   if (enoughByType[type] === undefined) return false;
   if (type !== 'article') return true;
-  return textLength(ruled) < textLength(body) * articleShareMax && titledArticle(body, title) === body;
+  return isSmallPart(ruled, body) && titledArticle(body, title) === body;
+}
+
+function isSmallPart(content: HtmlElement, body: HtmlElement): boolean {
+  return textLength(content) < textLength(body) * articleShareMax;
 }
 
 /** The page without comments, unless the rules have found little else. Comments are often longer than the article. */

@@ -143,7 +143,7 @@ function splitWords(names: string): string[] {
 export const questions = /(?:^|-)(?:faqs?|accordions?)(?:-|$)/;
 
 /** Also with what it is of: `commentlist`, `comment_text`, `commentbody`. */
-const comments = /(?:^|-)(?:comment(?!ar|at|ing)[a-z]*|disqus|respond)(?:-|$)/;
+const comments = /(?:^|-)(?:comment(?!ar|at|ing|-on-)[a-z]*|disqus|respond)(?:-|$)/;
 
 /** Whether a box holds the comments of readers or one of them. */
 export function isComments(element: HtmlElement): boolean {

@@ -182,8 +182,11 @@ function readPost(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<Html
       signatureRole.test(at.attributes['data-role'] ?? '') ||
       (isNamedChrome(at) && textLength(at) < 300) ||
       at.name === 'form' ||
-      at.name === 'footer',
+      at.name === 'footer' ||
+      isByline(at),
   );
+  for (const quote of [inner, ...collect(inner, ({ name }) => name === 'blockquote')])
+    if (quote.name === 'blockquote' && hasName(quote, quotedBody)) quote.name = 'div';
   return { author, time, accepted: isAccepted(element), body: inner };
 }
 
@@ -195,7 +198,9 @@ function isAccepted(post: HtmlElement): boolean {
 const furniture =
   /^(?:signature|signatures|sig|avatar|avatars|userinfo|usercard|reactions?|reaction|likes?|votes?|voting|votecell|score|actions?|buttons?|controls?|quicklinks|permalink|reply-links?|editor|attribution|byline|badge|badges|flair|rank|usertitle|share|report|moderation|postnotice|edited|lastedit|tagline|thumbnail|replies|comments|options|tools|expando-button|userdetails|postprofile|profile|statistics|attachments|postsignature|usersig|sigblock|unfurl|onebox)$/;
 const signatureRole = /signature$/i;
-const furniturePhrase = /(?:^|-)expand-link(?:-|$)/;
+const furniturePhrase = /(?:^|-)(?:expand-link|quote-expand)(?:-|$)/;
+/** The text of a post in vBulletin 4 and XenForo 1, which is a `blockquote`. */
+const quotedBody = /^(?:post|message)-?(?:text|content)$/;
 
 function bodyOf(element: HtmlElement, posts: Set<HtmlElement>, prose: Map<HtmlElement, number>): HtmlElement {
   const marked = collect(element, (at) => {
@@ -333,15 +338,29 @@ const dateAndHour = new RegExp(
 
 /** A date with the time of day in a line beside the text of a post, which has no name in phpBB and vBulletin 3. */
 function dateBeside(post: HtmlElement, body: HtmlElement, posts: Set<HtmlElement>): string | undefined {
-  if (body === post) return undefined;
   for (const line of collect(post, isLeafBlock)) {
     if (line === body || textLength(line) > dateLineCharactersMax) continue;
     const found = dateAndHour.exec(textOf(line))?.[0];
-    if (found === undefined || isOfEdit(line) || contains(body, line) || nearest(line, posts) !== post) continue;
+    if (found === undefined || isOfEdit(line) || nearest(line, posts) !== post) continue;
+    if (contains(body, line) && !isByline(line)) continue;
+    // Beside a post also stands since when its author has been a member.
+    if (isOfMember(line) || hasAncestor(line, (at) => at !== post && isOfMember(at))) continue;
     return found;
   }
   return undefined;
 }
+
+/** Whether a line says who wrote a post and when: in phpBB it stands within the box of the text. */
+function isByline(line: HtmlElement): boolean {
+  if (line.name !== 'p' || textLength(line) > dateLineCharactersMax || !hasName(line, authorWord)) return false;
+  return dateAndHour.test(textOf(line));
+}
+
+function isOfMember(element: HtmlElement): boolean {
+  return isNamed(element, memberBox);
+}
+
+const memberBox = /^(?:postprofile|profile|userinfo|userdetails|usercard|profile-joined)$/;
 
 function isStated({ attributes }: HtmlElement): boolean {
   return attributes.itemprop === 'datePublished' || attributes.itemprop === 'dateCreated';

@@ -3,7 +3,15 @@ import { marks } from './marks.ts';
 
 /** The kinds that Markdown knows, by the words that generators use. */
 const kinds: Record<string, string> = {
-  ...{ note: 'note', info: 'note', information: 'note', secondary: 'note', seealso: 'note', abstract: 'note' },
+  ...{
+    note: 'note',
+    notice: 'note',
+    info: 'note',
+    information: 'note',
+    secondary: 'note',
+    seealso: 'note',
+    abstract: 'note',
+  },
   ...{ tip: 'tip', hint: 'tip', success: 'tip', check: 'tip', important: 'important' },
   ...{ warning: 'warning', warn: 'warning', caution: 'caution', attention: 'warning' },
   ...{ danger: 'caution', error: 'caution', failure: 'caution', bug: 'caution' },
@@ -16,6 +24,8 @@ const family =
 const kindOfFamily = new RegExp(`(?:^|[\\s-])(${kindWords})(?:-title)?(?=\\s|$)`);
 /** Quotes and asides whose whole name is that of a kind. */
 const kindAlone = /^(note|tip|hint|important|warning|caution|danger)(?:-title)?$/;
+/** Asides of Slate, whose kinds are names of site notices elsewhere. */
+const kindOfAside = /^(notice|success)$/;
 const titleNames = /(?:^|[\s_-])(?:title|heading|header|summary)(?:[\s_-]|$)|title(?:\s|$)|admonitionHeading/i;
 const charactersMax = 20_000;
 
@@ -42,7 +52,8 @@ function kindOf({ name, attributes }: HtmlElement): string | undefined {
     if (found !== undefined) return found;
   }
   if (name === 'p') return undefined;
-  return kindAlone.exec(classes.trim())?.[1];
+  const alone = classes.trim();
+  return (kindAlone.exec(alone) ?? (name === 'aside' ? kindOfAside.exec(alone) : null))?.[1];
 }
 
 function rewrite(element: HtmlElement, word: string): void {

@@ -16,6 +16,7 @@ import { marks } from './marks.ts';
 export function plainCode(root: HtmlElement): void {
   for (const table of findAll(root, 'table')) unwrapNumbered(table);
   plainFragments(root);
+  for (const code of collect(root, isFolded)) unfold(code);
   const blocks = collect(root, (element) => element.name === 'pre').filter(
     (pre) => !hasAncestor(pre, ({ name }) => name === 'pre'),
   );
@@ -54,6 +55,29 @@ function collectLines({ children }: HtmlElement, found: HtmlElement[]): void {
     if (isLineBox(child)) found.push(child);
     else collectLines(child, found);
   }
+}
+
+/** JSON whose objects and arrays are lists that a reader can fold, as Redoc and JSON viewers write it. */
+function isFolded({ name, children }: HtmlElement): boolean {
+  return name === 'code' && children.some((child) => child.kind === 'element' && child.name === 'ul');
+}
+
+function unfold(code: HtmlElement): void {
+  const text = unfolded(code, 0);
+  code.name = 'pre';
+  code.children = [new HtmlText(text)];
+  code.attributes = /^\s*[[{]/.test(text) ? { class: 'language-json' } : {};
+}
+
+function unfolded({ children }: HtmlElement, depth: number): string {
+  let text = '';
+  for (const child of children) {
+    if (child.kind === 'text') text += child.text.trim() === '' ? '' : child.text;
+    else if (child.name === 'li') text += `\n${'  '.repeat(depth)}${unfolded(child, depth)}`;
+    else if (child.name === 'ul') text += `${unfolded(child, depth + 1)}\n${'  '.repeat(depth)}`;
+    else if (!isBesideCode(child)) text += unfolded(child, depth);
+  }
+  return text;
 }
 
 function isLineBox({ name, attributes }: HtmlElement): boolean {

@@ -1,7 +1,7 @@
 import { collect, findAll, type HtmlElement, HtmlText, textOf } from '../tree.ts';
 import { marks } from './marks.ts';
 
-/** Removes permalinks and buttons from headings, and keeps the fragment to which they lead. */
+/** Removes permalinks and buttons from headings, and keeps the fragments that lead to headings and terms. */
 export function plainHeadings(root: HtmlElement): void {
   dropSigns(root);
   for (const heading of collect(root, ({ name }) => /^h[1-6]$/.test(name))) {
@@ -11,6 +11,13 @@ export function plainHeadings(root: HtmlElement): void {
     const fragment = linked ?? ownFragment(heading) ?? sectionFragment(heading);
     if (fragment === undefined) continue;
     heading.attributes = { ...heading.attributes, [marks.fragment]: fragment };
+  }
+  for (const term of findAll(root, 'dt')) {
+    // Docutils writes the kind of a term behind it, and leaves the colon to a style sheet.
+    for (const kind of findAll(term, 'span'))
+      if (kind.attributes.class === 'classifier') kind.children.unshift(new HtmlText(' : '));
+    const fragment = ownFragment(term);
+    if (fragment !== undefined) term.attributes = { ...term.attributes, [marks.fragment]: fragment };
   }
 }
 

@@ -12,6 +12,25 @@ export function plainTools(root: HtmlElement): void {
     if (block !== undefined) ways.add(block);
   }
   dropTools(root, new Set([...ways].filter(isLineOfWays)));
+  for (const button of findAll(root, 'button')) showOperation(button);
+}
+
+const operationCharactersMax = 300;
+const operation = /^(get|put|post|delete|options|head|patch|trace|query)\s*(?=[/{]|https?:)/i;
+const status = /^(?:[1-5](?:\d\d|xx)|default)\b/i;
+
+/** References of HTTP APIs are folded by buttons that name an operation (`post/users`) or a response (`404 Not found`). */
+function showOperation(button: HtmlElement): void {
+  if (textLength(button) > operationCharactersMax) return;
+  const text = textOf(button);
+  const method = operation.exec(text);
+  if (method === null && !(status.test(text) && collect(button, ({ name }) => name === 'strong').length > 0)) return;
+  button.name = 'p';
+  button.attributes = {};
+  if (method === null) return;
+  const code: HtmlElement = { kind: 'element', name: 'code', attributes: {}, children: [], parent: button };
+  code.children.push(new HtmlText(`${method[1]?.toUpperCase()} ${text.slice(method[0].length)}`));
+  button.children = [code];
 }
 
 /**
@@ -44,6 +63,8 @@ function dropTools(element: HtmlElement, lines: Set<HtmlElement>): void {
 const toolCharactersMax = 40;
 const signsOfLinkMax = 8;
 
+/** MediaWiki's links to edit a section, in any language. */
+const editNames = /(?:^|\s)(?:mw-)?editsection(?:\s|$)/;
 /** The line "From Wikipedia, the free encyclopedia" that MediaWiki writes below each title. */
 const tagline = 'siteSub';
 const toolNames =
@@ -57,6 +78,7 @@ function isTool(element: HtmlElement): boolean {
   const { name, attributes } = element;
   if (attributes.id === tagline || promptNames.test(attributes.class ?? '')) return true;
   if (name !== 'a' && name !== 'span' && name !== 'summary') return false;
+  if (editNames.test(attributes.class ?? '')) return true;
   if (toolNames.test(attributes.class ?? '')) return textLength(element) <= toolCharactersMax;
   if (name !== 'a') return false;
   const href = attributes.href?.trim() ?? '';
