@@ -20,7 +20,8 @@ export function evenLight(image: GreyImage): GreyImage {
   const side = Math.max(8, Math.ceil(Math.max(width, height) / squaresAcross));
   const squares = { side, columns: Math.ceil(width / side), rows: Math.ceil(height / side) };
   const { levels, lightest } = paperLevels(image, squares);
-  if (levels.every((level) => level >= lightest * evenMin)) return image;
+  // Where the shade covers nearly all of the page, the rest is lighter than this level.
+  if (levels.every((level) => level >= lightest * evenMin && level <= lightest / evenMin)) return image;
   const { columns, rows } = squares;
   const out = new Uint8Array(pixels.length);
   for (let y = 0; y < height; y++) {
