@@ -139,7 +139,7 @@ function serverSettings({ socketDirectory, port, settings: extra }: PostmasterOp
     port: String(port),
     max_connections: '200',
     // Pages that do not fit are in the system's cache. Those that do take memory in both.
-    shared_buffers: megabytes(64, 160, 1 / 16),
+    shared_buffers: megabytes(64, 128, 1 / 16),
     wal_buffers: megabytes(2, 16, 1 / 512),
     effective_cache_size: megabytes(256, 2_048, 1 / 4),
     jit: 'off',
