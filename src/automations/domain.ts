@@ -3,7 +3,6 @@ import { hostname } from 'node:os';
 import type { Database } from '../db/database.ts';
 import type { Domain } from '../domain.ts';
 import type { StreamHub } from '../http/streams/sse.ts';
-import type { NewJobs } from '../jobs/new-jobs.ts';
 import { taskNames } from '../jobs/task-names.ts';
 import type { Ledger } from '../ledger/seal.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -57,7 +56,6 @@ type AutomationsDeps = {
   ledger: Ledger;
   streams: StreamHub;
   expressions: Expressions;
-  newJobs: NewJobs;
   llm: Llm;
   /** Tokens of one run; 0 for no limit. */
   runTokensMax: number;
@@ -70,7 +68,7 @@ type AutomationsDeps = {
 
 /** Definitions, runs and the engine that advances them. */
 export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
-  const { db, clock, log, secrets, ledger, expressions, llm, runTokensMax, newJobs } = deps;
+  const { db, clock, log, secrets, ledger, expressions, llm, runTokensMax } = deps;
   const loadGraph = createGraphLoader(db);
   const automations = createAutomationService({ db, clock, secrets, ledger, expressions });
   const runSecrets = new RunSecrets(secrets);
@@ -78,7 +76,7 @@ export function createAutomations(deps: AutomationsDeps, domains: NodeDomains) {
   const worker = `${hostname()}/${process.pid}/${randomBytes(3).toString('hex')}`;
   const environment = { worker, version: deps.version };
   const journal = new ProgramJournal({ db, clock, secrets, treeBudget, environment, runSecrets });
-  const runs = createRunService({ db, clock, secrets, expressions, loadGraph, journal, newJobs });
+  const runs = createRunService({ db, clock, secrets, expressions, loadGraph, journal });
   const programs = createProgramService({
     ...{ db, clock, log, secrets, expressions, streams: deps.streams, runs, runSecrets, journal },
   });

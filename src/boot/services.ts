@@ -17,7 +17,6 @@ import { Metrics } from '../http/metrics.ts';
 import { StreamHub } from '../http/streams/sse.ts';
 import { createExternalUsers } from '../identity/external-users.ts';
 import type { IssuerKeys } from '../identity/issuer-keys.ts';
-import { NewJobs } from '../jobs/new-jobs.ts';
 import { createTrial } from '../jobs/trial.ts';
 import { startWorkers, type Workers, type WorkersOptions } from '../jobs/workers.ts';
 import type { ComputingThreads } from '../knowledge/computing/threads.ts';
@@ -84,8 +83,6 @@ export type Services = {
   contentUrl(): string;
   /** Sets the URL that the server listens on, which is its base URL unless the settings name another. */
   setListeningUrl(url: string): void;
-  /** Jobs that this process may claim as it adds them. */
-  newJobs: NewJobs;
   /** Starts to run these background jobs. Call it when the server listens. */
   startWorkers(work: Pick<WorkersOptions, 'tasks' | 'recurring' | 'urgentWork'>): Promise<void>;
   /** Finishes or releases the running jobs. `close()` calls it, too. */
@@ -345,7 +342,6 @@ function assemble({ started, home, ...parts }: Parts): Services {
     if (parts.db === parts.directory) parts.process.jobSlots.resumed.open();
     await workers?.stop(limits.jobStopTimeoutMs);
   };
-  const newJobs = new NewJobs();
   const settlements = createSettlements(parts);
   started.add('settlements', settlements.close);
   started.add('job workers', stopWorkers);
@@ -353,7 +349,6 @@ function assemble({ started, home, ...parts }: Parts): Services {
     ...parts,
     sessions: new Sessions(parts),
     settlements,
-    newJobs,
     baseUrl: () => config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
     contentUrl: () => config.contentOrigin ?? config.publicUrl ?? home?.baseUrl() ?? listeningUrl,
     setListeningUrl: (url) => {
@@ -367,7 +362,6 @@ function assemble({ started, home, ...parts }: Parts): Services {
         timeoutMs: config.databaseTimeoutSeconds * 1_000,
         concurrency: config.jobWorkers,
         slots: parts.process.jobSlots,
-        newJobs,
         log,
         onCrash: (task) => crashed.inc({ task }),
         trial: createTrial(programFile('./trial', import.meta.url), () => ({

@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Batcher } from '../db/batcher.ts';
 import type { Database } from '../db/database.ts';
@@ -6,7 +5,6 @@ import { Lanes } from '../fairness/lanes.ts';
 import type { Logger } from '../lib/log.ts';
 import { HeldJob } from './held-job.ts';
 import type { JobSlots } from './job-slots.ts';
-import type { NewPlace } from './new-jobs.ts';
 import * as store from './store.ts';
 
 type LoopOptions = {
@@ -34,8 +32,6 @@ const lostEveryMs = 10_000;
 /** Jobs whose ends share a statement, and such statements at a time. */
 const endsMax = 100;
 const endBatchesMax = 1;
-/** Ids that are reserved at a time for jobs that this process adds as claimed ones. */
-const newIdsCount = 100;
 
 /**
  * Takes due jobs, runs and ends them, with a lane for each app: an app with a million jobs gets as many slots as an
@@ -52,9 +48,6 @@ export class JobLoop {
     this.#isFree = true;
     if (this.#isBlocked) this.#fill();
   };
-  /** Jobs of no app are the operator's own. */
-  readonly #mayTake = (lane: string, held: number) =>
-    lane === this.#options.id || this.#options.slots.turns.mayTake(lane, held);
   #after = store.firstLane;
   /** Whether there may be due jobs that were not read yet. */
   #isNews = false;
@@ -68,13 +61,6 @@ export class JobLoop {
   /** The urgent work when it was last checked. */
   #urgent: Promise<void> | undefined;
   #stopped = false;
-  /** Reserved ids. */
-  #newIds: number[] = [];
-  #reserving: Promise<void> | undefined;
-  /** The jobs that are being added as claimed ones, by id. */
-  readonly #adding = new Map<number, Promise<void>>();
-  /** Runs something without the context of the request that it follows from. */
-  readonly #apart = AsyncLocalStorage.snapshot();
 
   constructor(options: LoopOptions) {
     this.#options = options;
@@ -95,62 +81,12 @@ export class JobLoop {
     this.#fill();
   }
 
-  /**
-   * Takes a slot for a job that this process adds as a claimed one. Undefined if another process may be idle, if jobs are
-   * due that it must not overtake, or if its lane already holds a slot: those of a busy lane are claimed together.
-   */
-  takeNew(appId: string): NewPlace | undefined {
-    const { id: poolId, workers, slots } = this.#options;
-    if (this.#newIds.length < newIdsCount / 2) this.#reserveIds();
-    if (this.#stopped || workers() > 1 || this.#isNews || this.#isBlocked || this.#filling) return undefined;
-    const lane = laneOf(poolId, appId);
-    const id = slots.running.of(lane) > 0 ? undefined : this.#newIds.shift();
-    if (id === undefined) return undefined;
-    const place = { id, appId };
-    this.#lanes.add(lane, place);
-    if (this.#lanes.take({ free: 0, mayTake: this.#mayTake }) === undefined) {
-      this.#lanes.remove(lane, place);
-      this.#newIds.unshift(id);
-      return undefined;
-    }
-    const added = Promise.withResolvers<void>();
-    this.#adding.set(id, added.promise);
-    const end = () => {
-      this.#adding.delete(id);
-      added.resolve();
-    };
-    const start = (job: store.ClaimedJob) => {
-      void this.#apart(() => this.#run(job));
-      end();
-    };
-    const release = () => {
-      end();
-      this.#lanes.release(lane, 0);
-      slots.announceFree();
-      // The database may have added it, or may do so later.
-      this.#lostAtMs = 0;
-      this.wake();
-    };
-    return { id, poolId, start, release };
-  }
-
-  #reserveIds(): void {
-    if (this.#stopped) return;
-    this.#reserving ??= this.#apart(() => store.reserveJobIds(this.#options.db, newIdsCount))
-      .then((ids) => void this.#newIds.push(...ids))
-      .catch((error: unknown) => this.#options.log.warn({ err: error }, 'Could not reserve ids of jobs'))
-      .finally(() => {
-        this.#reserving = undefined;
-      });
-  }
-
   /** Stops taking jobs. Resolves when those in progress have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearInterval(this.#timer);
     this.#leave();
     await this.#filling;
-    await Promise.all([this.#reserving, ...this.#adding.values()]);
     await Promise.allSettled(this.#held.values());
   }
 
@@ -177,8 +113,7 @@ export class JobLoop {
     this.#isBlocked = false;
     // No claim is in progress here but those whose response was given up: the database may carry them out much later.
     if (performance.now() >= this.#lostAtMs) {
-      const held = [...this.#held.keys()].map(({ job }) => job.id);
-      await store.releaseJobs(db, id, { except: [...held, ...this.#adding.keys()] });
+      await store.releaseJobs(db, id, { except: [...this.#held.keys()].map(({ job }) => job.id) });
       this.#lostAtMs = performance.now() + lostEveryMs;
     }
     for (let idlePages = 0; !this.#stopped; ) {
@@ -211,8 +146,9 @@ export class JobLoop {
 
   /** Starts the due jobs whose lanes have a free slot. Returns how many those are, and how many no other process took. */
   async #claim(due: store.JobPlace[]): Promise<{ chosen: number; claimed: number }> {
-    const { id, db, concurrency, workers } = this.#options;
-    const mayTake = this.#mayTake;
+    const { id, db, concurrency, slots, workers } = this.#options;
+    // Jobs of no app are the operator's own.
+    const mayTake = (lane: string, held: number) => lane === id || slots.turns.mayTake(lane, held);
     for (const job of due) this.#lanes.add(laneOf(id, job.appId), job);
     const chosen: store.JobPlace[] = [];
     const choose = (held: Map<string, number>): store.JobPlace[] => {

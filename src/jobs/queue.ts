@@ -1,6 +1,5 @@
-import type { Db, Statement } from '../db/database.ts';
+import type { Db } from '../db/database.ts';
 import { withTraceparent } from '../tracing/trace.ts';
-import type { NewClaim } from './new-jobs.ts';
 
 /** A job's payload: ids and small facts. It is stored, so its member names are public API. `appId` is the job's app. */
 export type JobPayload = object;
@@ -29,12 +28,4 @@ export async function addJob(db: Db, task: string, payload: JobPayload, options:
   const { key = null, keepRunAt = false, inMs = null, maxAttempts = null, priority = null } = options;
   await db`select add_job(${task}, ${JSON.stringify(withTraceparent(payload))}::text::json, ${key}, ${keepRunAt},
     now() + ${inMs}::float8 * interval '1 millisecond', ${maxAttempts}::integer, ${priority}::integer)`;
-}
-
-/** SQL: a query that adds a job for each row of `from`. `job` is its task and its payload. */
-export function addJobs(db: Db, job: Statement, from: Statement, claim: NewClaim | undefined): Statement {
-  if (claim === undefined) return db`select add_job(${job}) from ${from}`;
-  return db`
-    insert into jobs (id, attempts, locked_by, locked_at, task, payload)
-    select ${claim.id}::bigint, 1, ${claim.poolId}, now(), ${job} from ${from} returning id`;
 }

@@ -111,13 +111,6 @@ export function lockJobs(db: Db, poolId: string, jobs: JobPlace[]): Promise<Clai
     returning jobs.app_id, jobs.id, task, payload, attempts, max_attempts, crashes`;
 }
 
-/** Ids for jobs that are added as claimed ones. */
-export async function reserveJobIds(db: Db, count: number): Promise<number[]> {
-  const rows = await db<{ id: number }[]>`
-    select nextval(pg_get_serial_sequence('jobs', 'id')) as id from generate_series(1, ${count}::integer)`;
-  return rows.map(({ id }) => id);
-}
-
 /** Whether a job of the same task and app, with the same members in its payload, was taken before this one and is active. */
 export async function isBehind(db: Db, { appId, id }: JobPlace, same: Record<string, string | null>): Promise<boolean> {
   const { count } = await db`

@@ -11,7 +11,6 @@ import { isTracing, traceFrom } from '../tracing/trace.ts';
 import type { HeldJob } from './held-job.ts';
 import { JobSlots } from './job-slots.ts';
 import { JobLoop, laneOf } from './loop.ts';
-import type { NewJobs } from './new-jobs.ts';
 import { Presence } from './presence.ts';
 import { addRecurringJob, type ClaimedJob, crashesMax, jobsChannel, type Recurring, releaseJobs } from './store.ts';
 import type { JobContext, Task, WaitOutside } from './task.ts';
@@ -31,8 +30,6 @@ export type WorkersOptions = {
   concurrency: number;
   /** The slots of the process. By default, these workers have their own. */
   slots?: JobSlots;
-  /** Jobs that this process may claim as it adds them. */
-  newJobs?: NewJobs;
   /** The maximum number of jobs of each task that wait for external responses. Further jobs are retried later. */
   waits?: Record<string, WaitBounds>;
   /**
@@ -81,7 +78,6 @@ export async function startWorkers(options: WorkersOptions): Promise<Workers> {
     workers: () => presence.workers,
     run: (held) => (isTracing() ? traceJob(held.job, () => runJob(running, held)) : runJob(running, held)),
   });
-  options.newJobs?.serve((appId) => loop.takeNew(appId));
   let stopped: Promise<void> | undefined;
   return {
     stop(patienceMs) {

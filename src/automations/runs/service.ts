@@ -1,5 +1,4 @@
 import type { Database } from '../../db/database.ts';
-import type { NewJobs } from '../../jobs/new-jobs.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Secrets } from '../../tenancy/secrets.ts';
 import type { Graph } from '../definitions/graph.ts';
@@ -17,7 +16,6 @@ type RunDeps = {
   clock: Clock;
   secrets: Secrets;
   expressions: Expressions;
-  newJobs: NewJobs;
   loadGraph(run: RunRow): Promise<Graph>;
   journal: ProgramJournal;
 };

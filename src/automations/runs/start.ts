@@ -1,13 +1,10 @@
 import type { Static } from 'typebox';
 import type { Database, Db } from '../../db/database.ts';
-import type { NewJobs } from '../../jobs/new-jobs.ts';
-import { taskNames } from '../../jobs/task-names.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { AppError, notFound } from '../../lib/errors.ts';
 import { formatId } from '../../lib/ids.ts';
 import { type Caller, canSeeWholeApp } from '../../tenancy/caller.ts';
 import { fieldId, findAgent, unknownReference } from '../../tenancy/references.ts';
-import { withTraceparent } from '../../tracing/trace.ts';
 import { getDefinition } from '../definitions/find.ts';
 import { graphLimits } from '../definitions/graph.ts';
 import { type AutomationRow, canSeeAutomation } from '../definitions/store.ts';
@@ -23,7 +20,7 @@ import { newRun } from './new-run.ts';
 import { checkPayload } from './payload.ts';
 import * as runStore from './store.ts';
 
-type StartDeps = { db: Database; clock: Clock; expressions: Expressions; newJobs: NewJobs };
+type StartDeps = { db: Database; clock: Clock; expressions: Expressions };
 
 /** How callers start runs, and how runs start others on behalf of the caller that they act as. */
 export type RunStarts = {
@@ -40,7 +37,7 @@ export type RunStarts = {
   ): Promise<{ commit(tx: Db): Promise<Child> }>;
 };
 
-export function createRunStarts({ db, clock, expressions, newJobs }: StartDeps): RunStarts {
+export function createRunStarts({ db, clock, expressions }: StartDeps): RunStarts {
   function invokedRun(
     caller: Caller,
     automation: AutomationRow,
@@ -48,15 +45,6 @@ export function createRunStarts({ db, clock, expressions, newJobs }: StartDeps):
   ): runStore.NewRun {
     const invoker = invokedBy(caller);
     return newRun(automation, clock.now(), { ...more, ...invoker, ...chooseIdentity(automation, invoker) });
-  }
-
-  /** Inserts a run in a transaction of its own. This process may advance it immediately. */
-  function insertAlone(run: runStore.NewRun): Promise<runStore.RunRow> {
-    if (run.graphVersion === null || run.program) return runStore.insertRun(db, run);
-    const payload = withTraceparent({ appId: run.appId, runId: run.id });
-    return newJobs.add({ appId: run.appId, task: taskNames.advanceRun, payload }, (claim) =>
-      runStore.insertRun(db, run, claim),
-    );
   }
 
   return {
@@ -70,7 +58,7 @@ export function createRunStarts({ db, clock, expressions, newJobs }: StartDeps):
       await checkInvocation(expressions, automation, payload);
       const participants = input.participants ? await readParticipants(db, caller, input.participants) : null;
       const run = invokedRun(caller, automation, { payload, participants });
-      if (!invocation && automation.maxPendingRuns === null) return insertAlone(run);
+      if (!invocation && automation.maxPendingRuns === null) return runStore.insertRun(db, run);
       return db.begin(async (tx) => {
         const held = invocation && (await claimInvocation(tx, invocation, run.id));
         if (held) return getInvokedRun(tx, invocation, held);

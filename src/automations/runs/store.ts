@@ -5,8 +5,6 @@
  */
 import { type Db, isDatabaseError, type Statement } from '../../db/database.ts';
 import { announceChange, changeChannel } from '../../http/streams/sse.ts';
-import type { NewClaim } from '../../jobs/new-jobs.ts';
-import { addJobs } from '../../jobs/queue.ts';
 import { digestRunEntry, foldLinks } from '../../ledger/encoding.ts';
 import { formatId, newUuid } from '../../lib/ids.ts';
 import type { KeyScope } from '../../tenancy/key-scopes.ts';
@@ -145,14 +143,11 @@ export function isTerminal({ status }: { status: RunStatus }): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** Inserts a run and the job that advances it, if the engine does. `claim` is the claim of this process on the job. */
-export async function insertRun(db: Db, run: NewRun, claim?: NewClaim): Promise<RunRow> {
+/** Inserts a run and the job that advances it, unless a program of the user executes it or it has already failed. */
+export async function insertRun(db: Db, run: NewRun): Promise<RunRow> {
   const status = run.error ? 'failed' : 'pending';
   const payload = JSON.stringify(run.payload ?? null);
   const input = run.input === undefined ? null : JSON.stringify(run.input);
-  const job = db`'advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
-    'traceparent', made.traceparent))`;
-  const made = db`made where made.graph_version is not null and not made.program and made.status = 'pending'`;
   return db<[RunRow]>`
     with made as (
       insert into automation_runs (app_id, id, sandbox_id, automation_id, graph_version, program, type, status, input,
@@ -171,7 +166,10 @@ export async function insertRun(db: Db, run: NewRun, claim?: NewClaim): Promise<
         ${run.concurrencyKey ?? null}, ${run.rateKey ?? null}, ${currentTraceparent() ?? null}, ${run.error ? run.createdAt : null}, ${run.createdAt}, ${run.createdAt})
       returning *),
     ${nameFiles(db, 'made', filesNamedIn([payload, input]))}
-    job as (${addJobs(db, job, made, claim)})
+    job as (
+      select add_job('advance_run', json_strip_nulls(json_build_object('appId', made.app_id, 'runId', made.id,
+        'traceparent', made.traceparent)))
+      from made where made.graph_version is not null and not made.program and made.status = 'pending')
     select made.*, (select count(*) from job) as jobs from made`.first();
 }
 

@@ -436,20 +436,3 @@ test('a changed graph applies to new runs; active runs keep theirs', async () =>
   for (const run of [old, young]) await client.call('POST', `/automation_runs/${run}/signal`, { name: 'go' });
   assert.deepEqual([(await client.waitForEnd(old)).result, (await client.waitForEnd(young)).result], ['old', 'new']);
 });
-
-test('the only server claims the job of an invoked run as it adds it, if the app has no other', async () => {
-  const write = { id: 'a', kind: 'kv_set', user: '{{$.user}}', key: 'claimed', value: '1' };
-  const { id } = await client.createAutomation({ workflow: graphOf(write) });
-  // While the server looks for due jobs, it leaves the job to that look.
-  await until(async () => {
-    const { run, claimed } = await server.db.begin(async (tx) => {
-      // The job of the run waits for this lock.
-      await tx`select 1 from users where id = ${parseId('user', world.member.id) ?? ''} for update`;
-      const started = await client.invoke(id, { payload: { user: world.member.id } });
-      const jobs = await server.db`select 1 from jobs where task = 'advance_run' and locked_at = created_at`;
-      return { run: started.id, claimed: jobs.length > 0 };
-    });
-    assert.equal((await client.waitForEnd(run)).status, 'completed');
-    return claimed;
-  });
-});
