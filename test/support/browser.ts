@@ -75,7 +75,7 @@ export class ConsoleTest {
     this.#contexts.push(context);
     context.on('weberror', (error) => this.problems.push(`script failed: ${error.error().message}`));
     context.on('response', (response) => {
-      // Other programs also lead the browser to addresses: an issuer adds its name to the one of the callback.
+      // Other programs send the browser to pages too: an issuer adds its own parameter to the callback.
       if (response.request().isNavigationRequest()) return;
       const unknown = response.headers()['x-unknown-parameters'];
       if (unknown !== undefined) this.problems.push(`${response.url()} has no parameter ${unknown}`);

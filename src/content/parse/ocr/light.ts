@@ -57,7 +57,7 @@ function paperLevels(image: GreyImage, squares: Squares): { levels: Float64Array
   }
   const lightest = grounds.toSorted()[Math.floor(grounds.length * 0.9)] ?? 255;
   const isPaper = grounds.map((ground) => (ground >= lightest * shadeMin ? 1 : 0));
-  // Dark print goes on around its light text.
+  // Squares of the same dark ground beside light text belong to it, although they have no text.
   for (let at = reversed.pop(); at !== undefined; at = reversed.pop()) {
     isPaper[at] = 0;
     const ground = grounds[at] ?? 0;
