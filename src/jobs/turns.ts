@@ -34,7 +34,7 @@ export type JobTurn = {
 type Work = {
   isInSlot: boolean;
   steps: number;
-  /** Whether it has worked for a whole turn, step after step. */
+  /** Whether it has worked for so many steps since it began or resumed. */
   isLong: boolean;
   /** When its turn began, and when it last showed that it works. */
   sinceMs: number;
@@ -43,7 +43,7 @@ type Work = {
 };
 
 type AppWork = {
-  /** Jobs in slots, and those that have worked for a whole turn since they resumed outside of one. */
+  /** Jobs in slots, and those that have worked for long since they resumed outside of one. */
   works: Set<Work>;
   /** Those whose turn is over, the longest first. */
   paused: Work[];
@@ -133,12 +133,14 @@ export class Turns {
     if (work.steps < longSteps) return undefined;
     const nowMs = this.#apps.nowMs();
     work.workedMs = nowMs;
-    // It has resumed outside of its slot. Such a job counts once it has worked for a turn.
+    // It has resumed outside of its slot. Such a job counts once it works for long.
     work.sinceMs = Math.min(work.sinceMs, nowMs);
-    if (nowMs - work.sinceMs < turnMs) return undefined;
+    if (work.isLong && nowMs - work.sinceMs < turnMs) return undefined;
     const own = this.#workOf(app);
     own.works.add(work);
+    const hasTurn = !work.isLong && this.#countLong(own) < this.#longBesideOthers;
     work.isLong = true;
+    if (hasTurn) return undefined;
     const hasRoom =
       this.#countWorking(own, this.#heldBy(app)) <= this.#besideOthers &&
       this.#countLong(own) <= this.#longBesideOthers;
