@@ -54,6 +54,7 @@ function addServerCommands(program: Command, end: End): void {
   program
     .command('serve')
     .description('run the server')
+    .showHelpAfterError('Settings are environment variables: `PORT=9000 quarry serve`. `quarry config` lists them.')
     .addOption(
       new Option('--only <role>', 'only serve requests or only run background jobs').choices(['http', 'worker']),
     )

@@ -388,6 +388,7 @@ test('wrong use exits with 2 and says what to do; nothing is sent', async () => 
     [['kv', 'get', 'x', '--url', 'ftp://example.com'], /http or https/],
     [['kv', 'get', 'x', '--key', 'two words of it'], /not a credential/],
     [['search', 'cso_x', 'q', '--wrong'], /unknown option/],
+    [['serve', '--port', '9000'], /unknown option.*\n.*PORT=9000 quarry serve/],
   ];
   for (const [args, words] of cases) {
     const ran = await quarry(args);
