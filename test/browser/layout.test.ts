@@ -316,7 +316,7 @@ test('on a phone no page scrolls sideways; on a desktop axe finds nothing on any
     [`/knowledge/documents/${document}?tab=access`, 'Change access'],
   ] as const) {
     await visit(page, [path, button]);
-    await page.getByRole('button', { name: button }).click();
+    await page.getByRole('button', { name: button }).first().click();
     await page.getByRole('dialog').waitFor();
     for (const colorScheme of isWhole ? (['light', 'dark'] as const) : (['light'] as const)) {
       await page.emulateMedia({ colorScheme });

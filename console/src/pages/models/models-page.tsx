@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import type { Item } from '../../api/client.ts';
 import { call } from '../../api/client.ts';
 import type { CreateModelRequest } from '../../api/generated.ts';
@@ -26,19 +26,22 @@ type Model = Item<'GET /api/v1/models'>;
 export function ModelsPage() {
   const [{ tab }, change] = useFilters({ tab: 'models' });
   const [adding, setAdding] = useState(false);
+  const add = (
+    <Button kind="primary" onClick={() => setAdding(true)}>
+      New model
+    </Button>
+  );
   return (
     <>
       <PageHead title="Language models" lead="What generates text for automations and extractions, and what it costs.">
-        <Button kind="primary" onClick={() => setAdding(true)}>
-          New model
-        </Button>
+        {add}
       </PageHead>
       <Tabs<Tab>
         label="Parts of the language models"
         value={tab as Tab}
         onChange={(next) => change({ tab: next })}
         tabs={[
-          { id: 'models', name: 'Models', panel: <Models /> },
+          { id: 'models', name: 'Models', panel: <Models add={add} /> },
           { id: 'calls', name: 'Calls', panel: <Calls /> },
           { id: 'usage', name: 'Usage', panel: <ModelUse /> },
           { id: 'budgets', name: 'Budgets', panel: <Budgets /> },
@@ -140,10 +143,11 @@ function TryButton({ id, name }: { id: string; name: string }) {
   );
 }
 
-function Models() {
+function Models({ add }: { add: ReactNode }) {
   const available = useApi('GET /api/v1/available_models');
   const [{ page }, change] = useFilters({ page: '1' });
   const own = useApi('GET /api/v1/models', { query: { page: Number(page) || 1 } }, { keep: true });
+  const hasNone = available.data?.data.length === 0 && own.data?.data.length === 0;
   return (
     <>
       <section className="stack">
@@ -154,24 +158,28 @@ function Models() {
         <Shown loaded={available}>
           {({ data }) =>
             data.length === 0 ? (
-              <Empty title="No language model">Add one with its key, or set one for the whole server.</Empty>
+              <Empty title="No language model yet" action={add}>
+                Add one with its key, or set QUARRY_LLM_URL and QUARRY_LLM_MODEL for the whole server.
+              </Empty>
             ) : (
               <DataTable label="Available models" columns={availableColumns} rows={data} rowId={({ name }) => name} />
             )
           }
         </Shown>
       </section>
-      <section className="stack">
-        <h2>Models of this app</h2>
-        <PagedTable
-          label="Models of this app"
-          loaded={own}
-          columns={ownColumns}
-          rowId={({ id }) => id}
-          onPage={(next) => change({ page: String(next) })}
-          empty={<Empty title="None of its own">The app uses the models of the server.</Empty>}
-        />
-      </section>
+      {hasNone ? null : (
+        <section className="stack">
+          <h2>Models of this app</h2>
+          <PagedTable
+            label="Models of this app"
+            loaded={own}
+            columns={ownColumns}
+            rowId={({ id }) => id}
+            onPage={(next) => change({ page: String(next) })}
+            empty={<Empty title="None of its own">The app uses the models of the server.</Empty>}
+          />
+        </section>
+      )}
     </>
   );
 }

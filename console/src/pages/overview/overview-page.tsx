@@ -75,7 +75,7 @@ function Measures() {
         <Bars label="Requests by day" bars={lastDays(daysShown, requests, (value) => count(value, 'request'))} />
       </Measure>
       <Measure
-        name={`Last ${ended.length === 0 ? '' : `${ended.length} `}runs`}
+        name={ended.length === 0 ? 'Last runs' : ended.length === 1 ? 'Last run' : `Last ${count(ended.length, 'run')}`}
         href="/runs"
         figure={runs && (ended.length === 0 ? '0' : `${Math.round((1 - failures / ended.length) * 100)} % succeeded`)}
         detail={ended.length === 0 ? 'None has ended yet' : `${duration(middleOf(ended))} median`}
