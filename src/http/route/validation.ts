@@ -181,8 +181,8 @@ function describeErrors(errors: ErrorObject[], part: HttpPart): FieldError[] {
     } else if (error.keyword === 'additionalProperties' || error.keyword === 'unevaluatedProperties') {
       const name = String(error.params.additionalProperty ?? error.params.unevaluatedProperty);
       path.push(name);
-      const { properties = {} } = error.parentSchema as JsonSchema;
-      message = `is not a known member of this request${suggestNearest(name, Object.keys(properties))}`;
+      const names = Object.keys((error.parentSchema as JsonSchema).properties ?? {});
+      message = `is not a known member of this request${suggestNearest(name, names) || listNames(names)}`;
     } else if (part === 'querystring' && Array.isArray(error.data) && error.parentSchema?.type !== 'array') {
       message = 'must be sent once';
     } else if (error.keyword === 'enum') {
@@ -207,6 +207,12 @@ function describeErrors(errors: ErrorObject[], part: HttpPart): FieldError[] {
 }
 
 const fieldErrorsMax = 50;
+/** More names than that are looked up faster in the reference. */
+const namesListedMax = 20;
+
+function listNames(names: string[]): string {
+  return names.length === 0 || names.length > namesListedMax ? '' : `; it has ${names.join(', ')}`;
+}
 
 /** Plain words for a value that is too short, too long or has an item twice. */
 function describeSize({ keyword, params }: ErrorObject): string | undefined {

@@ -92,7 +92,10 @@ test('unknown members, wrong types and nulls are 422 that names them; nothing is
   const mistyped = await api<ErrorBody>('POST', '/api/v1/orgs', { key, body: { name: 'x', sluug: 'y', own: 1 } });
   assert.deepEqual(
     mistyped.body.error.fields.map(({ message }) => message),
-    ['is not a known member of this request; did you mean slug?', 'is not a known member of this request'],
+    [
+      'is not a known member of this request; did you mean slug?',
+      'is not a known member of this request; it has name, slug, logo',
+    ],
   );
   await refusedField('body', 'POST', '/api/v1/orgs', { key });
   const sizes: [object, string][] = [
