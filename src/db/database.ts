@@ -1,3 +1,4 @@
+import type { RecentApps } from '../fairness/recent-apps.ts';
 import type { DatabaseTarget } from './address.ts';
 import type { Connection } from './connection.ts';
 import { isForEveryApp } from './fences.ts';
@@ -41,6 +42,8 @@ type DatabaseOptions = {
   timeoutMs?: number;
   /** A streaming replica for the reads of `preferReplica`. */
   replica?: { target: DatabaseTarget; onRead: (outcome: ReplicaOutcome) => void } | undefined;
+  /** Those that send requests to this process. */
+  apps?: RecentApps;
 };
 
 const endTimeoutSeconds = 5;
@@ -50,7 +53,7 @@ const timeoutMsDefault = 10_000;
 export function openDatabase(target: DatabaseTarget, options: DatabaseOptions): Database {
   const { applicationName, prepare = true, behindPooler = false, timeoutMs = timeoutMsDefault } = options;
   const connecting = { target, applicationName, prepare, behindPooler, timeoutMs };
-  const pool = new Pool(connecting, options.poolSize);
+  const pool = new Pool(connecting, options.poolSize, options.apps);
   let listener: Listener | undefined;
   let replica: Replica | undefined;
 

@@ -1,10 +1,13 @@
-import { Lanes } from '../fairness/lanes.ts';
+import { Lanes, type Rule } from '../fairness/lanes.ts';
+import { type RecentApps, recentApps } from '../fairness/recent-apps.ts';
 import { currentLane } from './app-lane.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
 import { ConnectionError } from './errors.ts';
 import { SilenceWatch } from './silence.ts';
 
 const lifetimeMs = 60 * 60 * 1_000;
+/** With one connection, an app could do nothing while one of its statements is slow. */
+const besideOthersMin = 2;
 /** Work waits for a free connection for at most this many times `timeoutMs`. */
 const waitTimeouts = 3;
 
@@ -21,14 +24,18 @@ export class Pool {
   readonly #free: Connection[] = [];
   /** A free connection goes to the app that holds the fewest: a thousand slow statements delay another app by one. */
   readonly #lanes = new Lanes<Waiting>({ slots: Number.POSITIVE_INFINITY });
+  readonly #rule: Required<Pick<Rule, 'mayTake'>>;
   /** The lane of each connection in use. */
   readonly #users = new Map<Connection, string>();
   #ended: Promise<void> | undefined;
   #onEmpty: (() => void) | undefined;
 
-  constructor(options: ConnectionOptions, size: number) {
+  /** @param apps those that send requests to this process: while others do, an app has half of the connections */
+  constructor(options: ConnectionOptions, size: number, apps: RecentApps = recentApps) {
     this.#options = options;
     this.#size = size;
+    const besideOthers = Math.max(besideOthersMin, Math.floor(size / 2));
+    this.#rule = { mayTake: (lane, held) => held < besideOthers || lane === '' || !apps.hasOthers(lane) };
     this.#silence = new SilenceWatch(options, this.#open, {
       onUnresponsive: (error) => this.#refuse(error, this.#lanes.waiting),
       onForgotten: () => this.#dropFree(),
@@ -38,10 +45,12 @@ export class Pool {
   /** Reserves a connection for one caller until it is released. */
   acquire(): Connection | Promise<Connection> {
     if (this.#ended) throw ended();
+    const lane = currentLane();
+    if (!this.#rule.mayTake(lane, this.#lanes.heldBy(lane))) return this.#wait();
     for (let connection = this.#free.pop(); connection !== undefined; connection = this.#free.pop())
       if (!connection.isLost) {
-        this.#lanes.hold(currentLane());
-        this.#users.set(connection, currentLane());
+        this.#lanes.hold(lane);
+        this.#users.set(connection, lane);
         return connection;
       }
     return this.#wait();
@@ -73,7 +82,7 @@ export class Pool {
     const isOld = performance.now() - connection.openedAt > lifetimeMs;
     const mayStay = !connection.isLost && !isOld && this.#ended === undefined;
     this.#endUse(connection);
-    const next = mayStay ? this.#lanes.take() : undefined;
+    const next = mayStay ? this.#lanes.take(this.#rule) : undefined;
     if (!mayStay) this.#close(connection);
     else if (next === undefined) this.#free.push(connection);
     else {
@@ -106,6 +115,7 @@ export class Pool {
 
   #openMore(): void {
     if (this.#open.size + this.#opening >= this.#size || this.#opening >= this.#lanes.waiting) return;
+    if (!this.#lanes.canTake(this.#rule)) return;
     this.#opening += 1;
     let opened: Connection | undefined;
     const lose = () => opened && this.#lose(opened);

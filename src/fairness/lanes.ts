@@ -56,6 +56,11 @@ export class Lanes<Item> {
     return this.#waiting;
   }
 
+  /** The number of slots that a lane holds. */
+  heldBy(name: string): number {
+    return this.#shares.of(name);
+  }
+
   /** Returns false if too many items of this lane, or in total, are waiting. */
   add(name: string, item: Item): boolean {
     const lane = this.#lanes.get(name) ?? { items: [], used: this.#now };

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import { runForApp } from '../../../src/db/app-lane.ts';
 import { joinBytes } from '../../../src/db/bytes.ts';
 import { type Database, type Db, openDatabase, type Transaction } from '../../../src/db/database.ts';
+import { RecentApps } from '../../../src/fairness/recent-apps.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import fc from '../../support/fast-check.ts';
 import { until } from '../../support/until.ts';
@@ -395,6 +396,41 @@ test('a closed pool refuses work, and aborts work that is active after its timeo
   await pool.end({ timeout: 0 });
   await running;
   await assert.rejects(async () => pool`select 1`, { code: 'CONNECTION_ENDED' });
+});
+
+test('while other apps send requests, an app has half of the connections, and all of them afterwards', async () => {
+  let nowMs = 0;
+  const apps = new RecentApps(() => nowMs);
+  const pool = openDatabase(target, { poolSize: 4, applicationName: 'quarry-test-shares', apps });
+  opened.push(pool);
+  const holder = await db.reserve();
+  const waiting = async () => {
+    const [row] = await db<{ count: number }[]>`select count(*)::integer as count from pg_stat_activity
+      where datname = current_database() and application_name = 'quarry-test-shares' and wait_event = 'advisory'`;
+    return row?.count;
+  };
+  const work = () => runForApp('many', () => pool`select pg_advisory_xact_lock_shared(1)`.then(() => {}));
+  await holder`select pg_advisory_lock(1)`;
+  apps.note('other');
+  apps.note('many');
+  const beside = [1, 2, 3, 4].map(work);
+  await until(async () => (await waiting()) === 2);
+  await runForApp('other', () => pool`select 1`);
+  await runForApp('', () => pool`select 1`);
+  assert.equal(await waiting(), 2);
+  await holder`select pg_advisory_unlock(1)`;
+  await Promise.all(beside);
+
+  await holder`select pg_advisory_lock(1)`;
+  const first = [1, 2, 3, 4].map(work);
+  await until(async () => (await waiting()) === 2);
+  nowMs = 10_000;
+  // The next statements find their app alone.
+  const next = [work(), work()];
+  await until(async () => (await waiting()) === 4);
+  await holder`select pg_advisory_unlock(1)`;
+  holder.release();
+  await Promise.all([...first, ...next]);
 });
 
 test('an app whose statements wait delays another app by one of them', async () => {
