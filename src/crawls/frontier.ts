@@ -35,7 +35,7 @@ export type FoundPages = { pages: Found[]; leftOut: (Found & { state: 'left_out'
 
 /**
  * Sorts normalised links into those that the crawl will visit and those it leaves out for a reason that its owner may
- * want to know: a path that the settings exclude, the depth, a path that grows without end. Links to other hosts and
+ * want to know: a path that the settings exclude, one that grows without end, a page that a generator wrote. Links to other hosts and
  * to images are ignored.
  */
 export function sortLinks(crawl: Crawl, links: readonly string[], depth: number): FoundPages {
@@ -54,7 +54,8 @@ export function sortLinks(crawl: Crawl, links: readonly string[], depth: number)
     const reason = checkScope(scope, url, depth);
     if (reason === undefined) pages.push({ url, depth });
     // A link that is too deep on this path may be found again on a shorter path.
-    else if (reason === 'path' || reason === 'trap') leftOut.push({ url, depth, state: 'left_out', reason });
+    else if (reason === 'path' || reason === 'trap' || reason === 'generated')
+      leftOut.push({ url, depth, state: 'left_out', reason });
   }
   return { pages, leftOut };
 }

@@ -5,6 +5,7 @@ import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isPageType, mediaTypeOf } from '../content/media-type.ts';
 import { writeKeys } from '../content/page-boxes.ts';
+import type { PageMetadata } from '../content/parse/html/metadata.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
 import type { ParserPool, RunOptions } from '../content/parse/pool/pool.ts';
 import { needsBrowser, type OcrReport, type PageReport, ParseError, type ParseInput } from '../content/parse/types.ts';
@@ -13,6 +14,7 @@ import type { Clock } from '../lib/clock.ts';
 import { defined } from '../lib/defined.ts';
 import { type BodyMemory, type HeldBody, MemoryCrowded } from './body-memory.ts';
 import { sortLinks } from './frontier.ts';
+import { saysItIsGenerated } from './generated-pages.ts';
 import type { HostGate } from './host-gate.ts';
 import { normalizeUrl } from './page-url.ts';
 import { isRetryable, retryDelayMs } from './retry.ts';
@@ -48,7 +50,7 @@ export type PageOutcome =
     }
   | { kind: 'failed'; failure: PageFailure; gone: boolean }
   | { kind: 'retry'; delayMs: number }
-  | { kind: 'left_out'; reason: 'robots' | 'redirected_away'; fetched: boolean };
+  | { kind: 'left_out'; reason: 'robots' | 'redirected_away' | 'generated'; fetched: boolean };
 
 /** A page's state in the collection. A page that the consumer lacks (`isHeld` false) is requested unconditionally. */
 export type KnownPage = { state: PageState; isHeld: boolean };
@@ -195,6 +197,8 @@ async function judge(
   };
   const run = { signal: options.signal, lane: crawl.appId };
   const html = isPageType(contentType) ? await readHtml(deps.parser, body, run) : undefined;
+  if (queued.depth > 0 && html !== undefined && saysItIsGenerated(new URL(finalUrl).pathname, html))
+    return { kind: 'left_out', reason: 'generated', fetched: true };
   const read =
     html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
   return readOutcome(queued, known, read, {
@@ -340,16 +344,14 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
   return { kind: 'page', page, finalUrl, canonical, state: known };
 }
 
-type Read = Pick<
-  ParsedPage,
-  'markdown' | 'fragments' | 'boxes' | 'title' | 'description' | 'language' | 'published' | 'canonical'
-> & {
-  links: string[];
-  report: PageReport | undefined;
-  ocr: OcrReport | undefined;
-  reader: string | undefined;
-  truncated: string[] | undefined;
-};
+type Read = Omit<PageMetadata, 'nofollow'> &
+  Pick<ParsedPage, 'markdown' | 'fragments' | 'boxes'> & {
+    links: string[];
+    report: PageReport | undefined;
+    ocr: OcrReport | undefined;
+    reader: string | undefined;
+    truncated: string[] | undefined;
+  };
 
 type Body = ParseInput & { contentType: string; url: string };
 
@@ -391,6 +393,8 @@ async function readDocument(
     language: document.language,
     published: document.created,
     canonical: undefined,
+    noindex: false,
+    isSearch: false,
     links: [],
     report: document.page,
     ocr: document.ocr,

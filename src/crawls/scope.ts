@@ -1,4 +1,5 @@
 import { canonical } from '../content/robots-file.ts';
+import { isGeneratedPage } from './generated-pages.ts';
 import { matchesPathPattern } from './robots.ts';
 
 /** What a crawl may visit. Paths are robots.txt patterns: a prefix, `*` for anything, a final `$` for the end. */
@@ -13,7 +14,7 @@ type CrawlScope = {
 };
 
 /** Why a URL is left out, or undefined if it is included. */
-type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'not_a_page';
+type OutOfScope = 'other_host' | 'path' | 'depth' | 'trap' | 'generated' | 'not_a_page';
 
 /** Checks a normalised URL found `depth` links from the start. */
 export function checkScope(scope: CrawlScope, address: string, depth: number): OutOfScope | undefined {
@@ -26,7 +27,9 @@ export function checkScope(scope: CrawlScope, address: string, depth: number): O
   const matches = (pattern: string): boolean => matchesPathPattern(canonical(pattern), path);
   if (scope.excludePaths.some(matches)) return 'path';
   if (scope.includePaths.length > 0 && !scope.includePaths.some(matches)) return 'path';
-  return undefined;
+  // A pattern that names such pages asks for them.
+  const isNamed = scope.includePaths.some((pattern) => isGeneratedPage(pattern.replace(/\$$/, '')) && matches(pattern));
+  return isGeneratedPage(url.pathname) && !isNamed ? 'generated' : undefined;
 }
 
 /** Whether host and port are the same. http and https count as equal, and a leading "www." is ignored. */

@@ -104,7 +104,7 @@ export const extractionSchema = Type.Object(
     left_out: Type.Optional(
       Type.Array(Type.Object({ url: Type.String(), reason: Type.String() }), {
         description:
-          'The first hundred pages of a site that were skipped, with the reason: robots, path, trap, duplicate or redirected_away.',
+          'The first hundred pages of a site that were skipped, with the reason: robots, path, trap, generated, duplicate or redirected_away.',
       }),
     ),
     progress: Type.Object({ discovered: Type.Integer(), done: Type.Integer(), failed: Type.Integer() }),

@@ -48,6 +48,36 @@ test('the scope is the start host, its paths and its depth', () => {
   assert.equal(checkScope(scope, 'https://www.site.test/a/b/a/b/a/b/a/b/', 1), 'trap');
 });
 
+test('pages that generators of documentation write beside the documents are left out, unless a path names them', () => {
+  const scope = {
+    start: 'https://site.test/',
+    includePaths: [] as string[],
+    excludePaths: [],
+    depthMax: undefined,
+    allowSubdomains: false,
+  };
+  const check = (path: string, includePaths: string[] = []) =>
+    checkScope({ ...scope, includePaths }, `https://site.test${path}`, 1);
+  for (const path of [
+    ...['/en/genindex.html', '/genindex-A.html', '/genindex/', '/py-modindex.html', '/py-modindex/index.html'],
+    ...['/_modules/pkg/core.html', '/en/_sources/guide.rst.txt', '/print_page/'],
+    ...['/index-all.html', '/index-files/index-3.html', '/allclasses-index.html', '/allclasses.html'],
+    ...['/overview-tree.html', '/org/app/package-use.html', '/org/app/class-use/Ship.html'],
+    ...['/ship_8hpp_source.html', '/classapp_1_1Ship-members.html', '/dir_081f004b5e2c4589e9450219e4659d4d.html'],
+    ...['/functions_func_b.html', '/functions_a.html', '/globals_defs.html', '/namespacemembers.html'],
+  ])
+    assert.equal(check(path), 'generated', path);
+  for (const path of [
+    ...['/', '/index.html', '/api/globals.html', '/functions.html', '/classes.html', '/files.html', '/print.html'],
+    ...['/allclasses/', '/annotated.html', '/hierarchy.html', '/modules/', '/sources/a', '/class-members.html'],
+    ...['/guide/functions_and_methods.html', '/directory_8.html', '/package-summary.html', '/search.html'],
+  ])
+    assert.equal(check(path), undefined, path);
+  assert.equal(check('/_modules/pkg/core.html', ['/_modules/']), undefined);
+  assert.equal(check('/py-modindex.html', ['/guide/', '/py-modindex.html$']), undefined);
+  assert.equal(check('/_modules/pkg/core.html', ['/']), 'generated');
+});
+
 test('three tries with growing pauses, and never before Retry-After', () => {
   const now = new Date('2026-01-01T00:00:00Z');
   assert.equal(

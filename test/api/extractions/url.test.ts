@@ -206,6 +206,41 @@ test('robots.txt is obeyed, with a reason for each page left out; a secret key m
   assert.equal(refused.status, 403);
 });
 
+test('of a manual, indexes, listings of source code and the version for printing are left out, unless a path names them', async () => {
+  const robots = '<meta name="robots" content="noindex">';
+  const site = await siteOf({
+    '/': htmlPage('Manual', [
+      '/guide.html',
+      '/genindex.html',
+      '/_modules/ship.html',
+      '/print.html',
+      '/print/print.html',
+    ]),
+    '/guide.html': htmlPage('Guide', ['/py-modindex.html', '/search.html', '/searches.html']),
+    '/genindex.html': htmlPage('Index'),
+    '/py-modindex.html': htmlPage('Modules'),
+    '/_modules/ship.html': htmlPage('Source code'),
+    '/print.html': htmlPage('Manual', [], robots),
+    '/print/print.html': htmlPage('How to print'),
+    '/search.html': htmlPage('Search', [], '<link rel="search" title="Search" href="#">'),
+    '/searches.html': htmlPage('Searches', [], '<link rel="search" title="Search" href="search.html">'),
+  });
+  const done = await extract(`${site.origin}/`);
+  assert.deepEqual(paths(done).sort(), ['/', '/guide.html', '/print/print.html', '/searches.html']);
+  assert.deepEqual(done.left_out?.map((page) => [new URL(page.url).pathname, page.reason]).sort(), [
+    ['/_modules/ship.html', 'generated'],
+    ['/genindex.html', 'generated'],
+    ['/print.html', 'generated'],
+    ['/py-modindex.html', 'generated'],
+    ['/search.html', 'generated'],
+  ]);
+  assert.equal(site.requestCount('/genindex.html') + site.requestCount('/_modules/ship.html'), 0);
+  const named = await extract(`${site.origin}/`, { include_paths: ['/', '/_modules/'] });
+  assert.ok(paths(named).includes('/_modules/ship.html'));
+  const started = await extract(`${site.origin}/genindex.html`, { mode: 'link' });
+  assert.deepEqual(paths(started), ['/genindex.html']);
+});
+
 test('a page that redirects to another site is left out, even if the target may not be requested', async () => {
   const site = await siteOf({
     '/': htmlPage('Home', ['/private', '/port']),

@@ -1940,7 +1940,7 @@ class Extraction(TypedDict):
     outputs: NotRequired[List[ExtractionOutput]]
     """The texts, in order. Omitted in lists."""
     left_out: NotRequired[List[ExtractionLeftOut]]
-    """The first hundred pages of a site that were skipped, with the reason: robots, path, trap, duplicate or redirected_away."""
+    """The first hundred pages of a site that were skipped, with the reason: robots, path, trap, generated, duplicate or redirected_away."""
     progress: ExtractionProgress
     """How far it is."""
     waiting_count: NotRequired[int]

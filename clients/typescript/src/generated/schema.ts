@@ -1584,7 +1584,7 @@ output_count: number;
 byte_count: number;
 /** The texts, in order. Omitted in lists. */
 outputs?: Array<ExtractionOutput> | undefined;
-/** The first hundred pages of a site that were skipped, with the reason: robots, path, trap, duplicate or redirected_away. */
+/** The first hundred pages of a site that were skipped, with the reason: robots, path, trap, generated, duplicate or redirected_away. */
 left_out?: Array<{
 /** The URL. */
 url: string;

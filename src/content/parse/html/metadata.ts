@@ -12,6 +12,8 @@ export type PageMetadata = {
   canonical: string | undefined;
   noindex: boolean;
   nofollow: boolean;
+  /** Whether the page says that it is the search page of its site. */
+  isSearch: boolean;
 };
 
 /** Reads a page's metadata from its head, JSON-LD and markup. `base` makes the canonical link absolute. */
@@ -34,6 +36,7 @@ export function readMetadata({ root, embedded }: HtmlTree, base: string): PageMe
     canonical: canonicalLink(root, base),
     noindex: directives.includes('noindex') || directives.includes('none'),
     nofollow: directives.includes('nofollow') || directives.includes('none'),
+    isSearch: isSearchPage(root, base),
   };
 }
 
@@ -166,6 +169,17 @@ function canonicalLink(root: HtmlElement, base: string): string | undefined {
   const found = findAll(root, 'link').find(({ attributes }) => /(^|\s)canonical(\s|$)/i.test(attributes.rel ?? ''));
   const href = found?.attributes.href?.trim();
   return href !== undefined && href !== '' && URL.canParse(href, base) ? new URL(href, base).href : undefined;
+}
+
+/** An OpenSearch description is also linked as `search`, and has a type. */
+function isSearchPage(root: HtmlElement, base: string): boolean {
+  const own = base.split('#', 1)[0];
+  return findAll(root, 'link').some(
+    ({ attributes: { rel, type, href } }) =>
+      type === undefined &&
+      /(^|\s)search(\s|$)/i.test(rel ?? '') &&
+      URL.parse(href ?? '', base)?.href.split('#', 1)[0] === own,
+  );
 }
 
 const articleTypes =
