@@ -1,4 +1,5 @@
 import { FragmentReader, type HeadingFragments, TermReader } from './fragments.ts';
+import { plainHeading } from './plain-heading.ts';
 
 /**
  * Splits the Markdown text of a document into chunks for retrieval.
@@ -11,7 +12,7 @@ import { FragmentReader, type HeadingFragments, TermReader } from './fragments.t
 export type Chunk = {
   /** Exactly the document's text from startByte to endByte. */
   text: string;
-  /** The headings above the chunk's first line, outermost first, without their `#` marks. */
+  /** The headings above the chunk's first line, outermost first, without the marks of Markdown. */
   headingPath: string[];
   /** The fragment of the term that the chunk's first line defines, or of the innermost of these headings that has one. */
   fragment?: string;
@@ -127,7 +128,7 @@ function readUnits(text: string, maxTokens: number, fragments: FragmentReader): 
   let before: Unit['kind'] | 'blank' = 'blank';
   let start = 0;
   const enterSection = (level: number, title: string): void => {
-    const own = { level, title: title.slice(0, headingCharactersMax), fragment: fragments.next(title) };
+    const own = { level, title: plainHeading(title).slice(0, headingCharactersMax), fragment: fragments.next(title) };
     path = [...path.filter((above) => above.level < level), own];
     headingPath = path.map((above) => above.title);
     fragment = path.findLast((above) => above.fragment !== undefined)?.fragment;

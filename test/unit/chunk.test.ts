@@ -80,6 +80,20 @@ test('a heading stays with the text below it and names the chunk', () => {
   assert.ok(!chunks[0]?.text.includes('## Install'));
 });
 
+test('the path of headings shows what people read: no addresses, marks or tags', () => {
+  const pathOf = (heading: string) => chunkMarkdown(`# ${heading}\n\nText.`)[0]?.headingPath;
+  for (const [heading, shown] of [
+    ['[Install](https://site.test/a_(b) "Title") the *client*', 'Install the client'],
+    ['[`spawn(*args)`](#spawn) and `a_b_c`, snake_case_name', 'spawn(*args) and a_b_c, snake_case_name'],
+    ['[![badge](b.svg)](https://site.test) **Bold and *more* of it**', 'badge Bold and more of it'],
+    ['<a name="use"></a>Use of `Map<a>`[¶][1]', 'Use of Map<a>¶'],
+    [String.raw`1\. 2 \* 3 * 4 \[x\]`, '1. 2 * 3 * 4 [x]'],
+    ['Map<string, number> [draft] ` tick [link', 'Map<string, number> [draft] ` tick [link'],
+    ['<https://site.test/x>', 'https://site.test/x'],
+  ] as const)
+    assert.deepEqual(pathOf(heading), [shown]);
+});
+
 test('an underlined heading opens a section like one with number signs', () => {
   const text = 'Harbour\n=======\n\nShips.\n\nFees\n---\n\nFive a day.\n\nNo heading:\n\n---\n\n- item\n---\n\nEnd.\n';
   const paths = chunkMarkdown(text, { targetTokens: 4, overlapTokens: 0 }).map(({ text, headingPath }) => [
