@@ -127,7 +127,11 @@ function xlsx(): Uint8Array {
   });
 }
 
-export function openDocument(mimetype: string, body: string, parts: Record<string, string> = {}): Uint8Array {
+export function openDocument(
+  mimetype: string,
+  body: string,
+  parts: Record<string, string | Uint8Array> = {},
+): Uint8Array {
   return zip({
     ...parts,
     mimetype,

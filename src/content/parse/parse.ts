@@ -63,9 +63,9 @@ async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading
     case 'pdf':
       return (await import('./pdf/pdf.ts')).parsePdf(bytes, reading);
     case 'docx':
-      return (await import('./office/docx.ts')).parseDocx(bytes);
+      return (await import('./office/docx.ts')).parseDocx(bytes, reading);
     case 'pptx':
-      return (await import('./office/pptx.ts')).parsePptx(bytes);
+      return (await import('./office/pptx.ts')).parsePptx(bytes, reading);
     case 'xlsx':
       return (await import('./office/xlsx.ts')).parseXlsx(bytes);
     case 'xlsb':
@@ -73,7 +73,7 @@ async function parseKind(kind: DocumentKind, input: ParseInput, reading: Reading
     case 'odt':
     case 'ods':
     case 'odp':
-      return (await import('./office/odf.ts')).parseOdf(bytes, kind);
+      return (await import('./office/odf.ts')).parseOdf(bytes, kind, reading);
     case 'epub':
       return (await import('./html/epub.ts')).parseEpub(bytes);
     case 'rtf':

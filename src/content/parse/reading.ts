@@ -106,7 +106,9 @@ export class Reading {
     const certain = this.recognised.reduce((sum, one) => sum + one.confidence * one.characters, 0);
     const confidence = Math.round((certain / characters) * 1000) / 1000;
     return {
-      ...(characters === 0 ? {} : { ocr: { pages: this.recognised.map(({ page }) => page), confidence } }),
+      ...(characters === 0
+        ? {}
+        : { ocr: { pages: [...new Set(this.recognised.map(({ page }) => page))], confidence } }),
       ...(this.#missing === undefined ? {} : { truncated: [this.#missing] }),
     };
   }

@@ -9,7 +9,7 @@ import { findRules } from './rules.ts';
 import { levelLines, standUp } from './upright.ts';
 
 /** A recognised page in the form that the layout analysis of PDF pages reads, in points. */
-type RecognisedPage = {
+export type RecognisedPage = {
   width: number;
   height: number;
   segments: Segment[];

@@ -1,6 +1,7 @@
 import { child, childElements, descend, descendants, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
 import { parseLimits } from '../limits.ts';
+import type { Reading } from '../reading.ts';
 import { failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, joinBlocks, link, oneLine, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
@@ -9,22 +10,28 @@ import { DocxLists } from './docx-lists.ts';
 import { inlineText, joinRuns, linkRuns, plainRun, type Run, symbol, unescapeText } from './docx-runs.ts';
 import { DocxStyles, type ParagraphStyle, runFormat } from './docx-styles.ts';
 import { mathToTex } from './omml.ts';
-import { coreProperties, isOn, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
+import { coreProperties, isOn, mainPart, picturesOf, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
+import { pageBlocks } from './page-pictures.ts';
 
 const tableColumnsMax = 200;
 
-/** A Word document (docx, docm, dotx; transitional or strict). Throws ParseError. */
-export async function parseDocx(bytes: Uint8Array): Promise<ParsedDocument> {
+/**
+ * A Word document (docx, docm, dotx; transitional or strict). If it consists of pictures, they are recognised as its
+ * pages. Throws ParseError or Unfinished.
+ */
+export async function parseDocx(bytes: Uint8Array, reading: Reading): Promise<ParsedDocument> {
   const zip = await ZipArchive.open(bytes);
   const part = mainPart(zip) ?? zip.names.find((name) => /^word\/document\d*\.xml$/i.test(name));
   const body = descend(readPart(zip, part), 'document', 'body');
   if (part === undefined || !body) throw failed('The file is damaged: the text of the Word document is missing.');
   const converter = new DocxConverter(zip, part, await readChunks(zip, part));
   const text = converter.blocks(body);
+  const pictures = picturesOf(body, relationshipsOf(zip, part)).map((name, index) => ({ part: name, page: index + 1 }));
+  text.push(...(await pageBlocks(text, { zip, pictures }, reading)));
   if (writeMarkdown(text).trim() === '') text.push(...converter.margins());
   const markdown = writeMarkdown([...text, ...converter.notes()]);
   const language = converter.language;
-  return { kind: 'docx', markdown, ...(language ? { language } : {}), ...coreProperties(zip) };
+  return { kind: 'docx', markdown, ...(language ? { language } : {}), ...coreProperties(zip), ...reading.report() };
 }
 
 /** A field, and where its result begins among the runs of its paragraph. */

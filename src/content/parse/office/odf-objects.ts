@@ -74,3 +74,9 @@ function cellText(cell: XmlElement): string {
   if (cell.attributes['value-type'] === 'float') return Number.isFinite(value) ? numberText(value) : '';
   return escapeText(oneLine(childElements(cell, 'p').map(textOf).join(' ')));
 }
+
+/** The files of the pictures that an element shows, each once, in the order of the text. */
+export function picturesOf(element: XmlElement | undefined): string[] {
+  const files = descendants(element, 'image').map(({ attributes }) => (attributes.href ?? '').replace(/^\.\//, ''));
+  return [...new Set(files)];
+}

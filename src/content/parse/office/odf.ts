@@ -1,6 +1,7 @@
 import { defined } from '../../../lib/defined.ts';
 import { child, childElements, descend, descendants, parseXml, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
+import type { Reading } from '../reading.ts';
 import { isoDate } from '../text/text.ts';
 import { failed, type ParsedDocument, unsupported } from '../types.ts';
 import {
@@ -17,15 +18,20 @@ import {
 } from '../write-markdown.ts';
 import { formatNumber } from './list-numbers.ts';
 import { columnStyles, OdfNumbers } from './odf-numbers.ts';
-import { OdfObjects } from './odf-objects.ts';
+import { OdfObjects, picturesOf } from './odf-objects.ts';
+import { pageBlocks, slideBlocks } from './page-pictures.ts';
 import { SheetBudget, SheetGrid, sheetBlocks, workbookBlocks } from './sheet.ts';
 
 const repeatMax = 1_000;
 /** Character styles of code, as LibreOffice and pandoc name them. */
 const codeCharacters = /^(?:source text|teletype|verbatim char|html code|code)$/;
 
-/** An OpenDocument text, spreadsheet or presentation. Throws ParseError. */
-export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): Promise<ParsedDocument> {
+/** An OpenDocument text, spreadsheet or presentation. Pages that are pictures are recognised. Throws ParseError or Unfinished. */
+export async function parseOdf(
+  bytes: Uint8Array,
+  kind: 'odt' | 'ods' | 'odp',
+  reading: Reading,
+): Promise<ParsedDocument> {
   const zip = await ZipArchive.open(bytes);
   const manifest = zip.readText('META-INF/manifest.xml') ?? '';
   if (manifest.includes('encryption-data')) throw unsupported('The file is protected by a password.');
@@ -55,12 +61,13 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
     blocks.push(...workbook.blocks);
   } else if (slides.length > 0) {
     pages = slides.length;
-    slides.forEach((slide, index) => {
-      if (index > 0) blocks.push({ type: 'comment', text: `slide ${index + 1}` });
-      blocks.push(...converter.slide(slide));
-    });
+    const pictures = slides.flatMap((slide, index) => picturesOf(slide).map((part) => ({ part, page: index + 1 })));
+    const written = slides.map((slide) => converter.slide(slide));
+    blocks.push(...(await slideBlocks(written, { zip, pictures }, reading)));
   } else {
     blocks.push(...converter.blocks(child(body, 'text')));
+    const pictures = picturesOf(child(body, 'text')).map((part, index) => ({ part, page: index + 1 }));
+    blocks.push(...(await pageBlocks(blocks, { zip, pictures }, reading)));
     if (writeMarkdown(blocks).trim() === '')
       for (const page of childElements(child(styles, 'master-styles'), 'master-page'))
         blocks.push(
@@ -69,7 +76,7 @@ export async function parseOdf(bytes: Uint8Array, kind: 'odt' | 'ods' | 'odp'): 
         );
     blocks.push(...converter.notes());
   }
-  return { kind, markdown: writeMarkdown(blocks), ...defined({ pages }), ...metadata(zip) };
+  return { kind, markdown: writeMarkdown(blocks), ...defined({ pages }), ...metadata(zip), ...reading.report() };
 }
 
 type Format = { bold: boolean; italic: boolean; strike: boolean; script: '' | 'sub' | 'sup' };

@@ -1,4 +1,4 @@
-import { child, childElements, parseXml, textOf, type XmlElement } from '../format/xml.ts';
+import { child, childElements, descendants, parseXml, textOf, type XmlElement } from '../format/xml.ts';
 import type { ZipArchive } from '../format/zip.ts';
 import { isoDate } from '../text/text.ts';
 import type { ParsedDocument } from '../types.ts';
@@ -31,6 +31,15 @@ export function mainPart(zip: ZipArchive): string | undefined {
 export function readPart(zip: ZipArchive, part: string | undefined): XmlElement | undefined {
   const text = part === undefined ? undefined : zip.readText(part);
   return text === undefined ? undefined : parseXml(text);
+}
+
+/** The files of the pictures that an element shows, each once, in the order of the text. */
+export function picturesOf(element: XmlElement, links: Map<string, Relationship>): string[] {
+  const shown = [
+    ...descendants(element, 'blip').map(({ attributes }) => attributes['r:embed'] ?? attributes.embed),
+    ...descendants(element, 'imagedata').map(({ attributes }) => attributes['r:id'] ?? attributes.id),
+  ].map((id) => links.get(id ?? ''));
+  return [...new Set(shown.flatMap((one) => (one === undefined || one.external ? [] : [one.target])))];
 }
 
 /** The metadata in docProps/core.xml. */

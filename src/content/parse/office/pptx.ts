@@ -1,18 +1,23 @@
 import { child, childElements, descend, descendants, textOf, type XmlElement } from '../format/xml.ts';
 import { ZipArchive } from '../format/zip.ts';
+import type { Reading } from '../reading.ts';
 import { failed, type ParsedDocument } from '../types.ts';
 import { type Block, escapeText, link, mark, oneLine, script, writeInline, writeMarkdown } from '../write-markdown.ts';
 import { chartBlocks } from './chart.ts';
 import { diagramBlocks } from './diagram.ts';
 import { formatNumber } from './list-numbers.ts';
 import { mathToTex } from './omml.ts';
-import { coreProperties, isOn, mainPart, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
+import { coreProperties, isOn, mainPart, picturesOf, type Relationship, readPart, relationshipsOf } from './ooxml.ts';
+import { type PagePicture, slideBlocks } from './page-pictures.ts';
 import { bulletOf, type Placeholder, placeholderOf, SlideStyles } from './pptx-styles.ts';
 
 const slidesMax = 5_000;
 
-/** A PowerPoint presentation: slides in order, each with its title, text, tables, chart data, notes and comments. Throws ParseError. */
-export async function parsePptx(bytes: Uint8Array): Promise<ParsedDocument> {
+/**
+ * A PowerPoint presentation: slides in order, each with its title, text, tables, chart data, notes and comments. If it
+ * consists of pictures, they are recognised. Throws ParseError or Unfinished.
+ */
+export async function parsePptx(bytes: Uint8Array, reading: Reading): Promise<ParsedDocument> {
   const zip = await ZipArchive.open(bytes);
   const part = mainPart(zip) ?? zip.names.find((name) => /^ppt\/presentation\d*\.xml$/i.test(name));
   const presentation = child(readPart(zip, part), 'presentation');
@@ -23,12 +28,14 @@ export async function parsePptx(bytes: Uint8Array): Promise<ParsedDocument> {
     .filter((target) => target !== undefined)
     .slice(0, slidesMax);
   const authors = commentAuthors(zip, links);
-  const blocks: Block[] = [];
-  slides.forEach((slide, index) => {
-    if (index > 0) blocks.push({ type: 'comment', text: `slide ${index + 1}` });
-    blocks.push(...new SlideConverter(zip, slide).convert(), ...slideComments(zip, slide, authors));
+  const pictures: PagePicture[] = [];
+  const written = slides.map((slide, index) => {
+    const converter = new SlideConverter(zip, slide);
+    pictures.push(...converter.pictures().map((name) => ({ part: name, page: index + 1 })));
+    return [...converter.convert(), ...slideComments(zip, slide, authors)];
   });
-  return { kind: 'pptx', markdown: writeMarkdown(blocks), pages: slides.length, ...coreProperties(zip) };
+  const markdown = writeMarkdown(await slideBlocks(written, { zip, pictures }, reading));
+  return { kind: 'pptx', markdown, pages: slides.length, ...coreProperties(zip), ...reading.report() };
 }
 
 class SlideConverter {
@@ -49,6 +56,10 @@ class SlideConverter {
     const blocks: Block[] = [];
     for (const shape of readingOrder(childElements(descend(this.#slide, 'cSld', 'spTree')))) this.#shape(shape, blocks);
     return [...blocks, ...this.#notes()];
+  }
+
+  pictures(): string[] {
+    return this.#slide ? picturesOf(this.#slide, this.#links) : [];
   }
 
   #target(type: string): string | undefined {
