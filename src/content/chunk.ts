@@ -130,7 +130,7 @@ function readUnits(text: string, maxTokens: number, fragments: FragmentReader): 
   const enterSection = (level: number, title: string): void => {
     const own = { level, title: plainHeading(title).slice(0, headingCharactersMax), fragment: fragments.next(title) };
     path = [...path.filter((above) => above.level < level), own];
-    headingPath = path.map((above) => above.title);
+    headingPath = path.map((above) => above.title).filter((shown) => shown !== '');
     fragment = path.findLast((above) => above.fragment !== undefined)?.fragment;
   };
   for (let line = 1; start < text.length; line++) {

@@ -86,12 +86,14 @@ test('the path of headings shows what people read: no addresses, marks or tags',
     ['[Install](https://site.test/a_(b) "Title") the *client*', 'Install the client'],
     ['[`spawn(*args)`](#spawn) and `a_b_c`, snake_case_name', 'spawn(*args) and a_b_c, snake_case_name'],
     ['[![badge](b.svg)](https://site.test) **Bold and *more* of it**', 'badge Bold and more of it'],
-    ['<a name="use"></a>Use of `Map<a>`[¶][1]', 'Use of Map<a>¶'],
+    ['<a name="use"></a>Use of `Map<a>` [¶](#use)', 'Use of Map<a> ¶'],
+    ['<a title="`x`">T</a> and `c`, a[i][j]', 'T and c, a[i][j]'],
     [String.raw`1\. 2 \* 3 * 4 \[x\]`, '1. 2 * 3 * 4 [x]'],
     ['Map<string, number> [draft] ` tick [link', 'Map<string, number> [draft] ` tick [link'],
     ['<https://site.test/x>', 'https://site.test/x'],
   ] as const)
     assert.deepEqual(pathOf(heading), [shown]);
+  assert.deepEqual(pathOf('![](picture.png)'), []);
 });
 
 test('an underlined heading opens a section like one with number signs', () => {
