@@ -1,3 +1,5 @@
+import type { PageMetadata } from '../content/parse/html/metadata.ts';
+
 /**
  * Pages that generators of documentation write beside the documents: indexes of names, lists of all pages, listings of
  * source code. They repeat the names of other pages without what these say, and there are many of them. Only names that
@@ -23,11 +25,8 @@ const sourceFolders = /\/(?:_modules|_sources)\//;
  * Whether a page that was read is one of those: a search form, as Sphinx marks it, or the whole manual for printing, which
  * mdBook asks search engines to leave out.
  */
-export function saysItIsGenerated(
-  path: string,
-  { isSearch, noindex }: { isSearch: boolean; noindex: boolean },
-): boolean {
-  return isSearch || (noindex && path.endsWith('/print.html'));
+export function saysItIsGenerated(path: string, page: Pick<PageMetadata, 'isSearch' | 'noindex'>): boolean {
+  return page.isSearch || (page.noindex && path.endsWith('/print.html'));
 }
 
 /** Whether a path is one of those pages. */

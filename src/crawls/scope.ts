@@ -27,9 +27,10 @@ export function checkScope(scope: CrawlScope, address: string, depth: number): O
   const matches = (pattern: string): boolean => matchesPathPattern(canonical(pattern), path);
   if (scope.excludePaths.some(matches)) return 'path';
   if (scope.includePaths.length > 0 && !scope.includePaths.some(matches)) return 'path';
+  if (!isGeneratedPage(url.pathname)) return undefined;
   // A pattern that names such pages asks for them.
   const isNamed = scope.includePaths.some((pattern) => isGeneratedPage(pattern.replace(/\$$/, '')) && matches(pattern));
-  return isGeneratedPage(url.pathname) && !isNamed ? 'generated' : undefined;
+  return isNamed ? undefined : 'generated';
 }
 
 /** Whether host and port are the same. http and https count as equal, and a leading "www." is ignored. */

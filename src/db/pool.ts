@@ -1,4 +1,4 @@
-import { Lanes, type Rule } from '../fairness/lanes.ts';
+import { Lanes } from '../fairness/lanes.ts';
 import { type RecentApps, recentApps } from '../fairness/recent-apps.ts';
 import { currentLane } from './app-lane.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
@@ -24,7 +24,7 @@ export class Pool {
   readonly #free: Connection[] = [];
   /** A free connection goes to the app that holds the fewest: a thousand slow statements delay another app by one. */
   readonly #lanes = new Lanes<Waiting>({ slots: Number.POSITIVE_INFINITY });
-  readonly #rule: Required<Pick<Rule, 'mayTake'>>;
+  readonly #rule: { mayTake(lane: string, held: number): boolean };
   /** The lane of each connection in use. */
   readonly #users = new Map<Connection, string>();
   #ended: Promise<void> | undefined;

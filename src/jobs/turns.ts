@@ -34,7 +34,7 @@ export type JobTurn = {
 type Work = {
   isInSlot: boolean;
   steps: number;
-  /** Whether it has worked for so many steps since it began or resumed. */
+  /** Whether it has made `longSteps` steps since it began or resumed. */
   isLong: boolean;
   /** When its turn began, and when it last showed that it works. */
   sinceMs: number;

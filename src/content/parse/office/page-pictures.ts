@@ -21,17 +21,17 @@ const strayCharactersMax = 8;
 const strayMarkdownMax = 200_000;
 
 /**
- * What the pictures of a document say that consists of them, such as a contract that was scanned into a Word file.
- * Nothing if the document has other text, or if no picture has any. Throws ParseError or Unfinished.
+ * The recognised text of a document that consists of pictures, such as a contract that was scanned into a Word file. No
+ * blocks if the document has other text, or its pictures have none. Throws ParseError or Unfinished.
  */
 export async function pageBlocks(text: Block[], pictures: Pictures, reading: Reading): Promise<Block[]> {
-  const pages = await recognisePages(writeMarkdown(text), pictures, reading);
+  const pages = await recognisePages(text, pictures, reading);
   return pages.length === 0 ? [] : [rawBlock(pages)];
 }
 
 /** The slides of a presentation with a mark before each. If it consists of pictures, with what they say. Throws like `pageBlocks`. */
 export async function slideBlocks(slides: Block[][], pictures: Pictures, reading: Reading): Promise<Block[]> {
-  const pages = await recognisePages(writeMarkdown(slides.flat()), pictures, reading);
+  const pages = await recognisePages(slides.flat(), pictures, reading);
   const pagesOfSlides = Map.groupBy(pages, ({ number }) => number);
   return slides.flatMap((slide, index): Block[] => [
     ...(index === 0 ? [] : [{ type: 'comment' as const, text: `slide ${index + 1}` }]),
@@ -44,11 +44,12 @@ function rawBlock(pages: Page[]): Block {
   return { type: 'raw', text: writePages(pages).trimEnd() };
 }
 
-async function recognisePages(markdown: string, { zip, pictures }: Pictures, reading: Reading): Promise<Page[]> {
+async function recognisePages(text: Block[], { zip, pictures }: Pictures, reading: Reading): Promise<Page[]> {
   const shown = pictures.filter(({ part }) => pixelFile.test(part) && zip.has(part));
   // A background that all slides share is read once, where it is first shown.
   const files = [...new Map(shown.toReversed().map((one) => [one.part, one])).values()].toReversed();
-  const characters = countText(markdown);
+  if (files.length === 0) return [];
+  const characters = countText(writeMarkdown(text));
   if (characters > strayCharactersMax * files.length) return [];
   const { ocr, ocrProblem } = reading.terms;
   const pages: Page[] = [];
