@@ -16,7 +16,7 @@ const names = [
   ...['dir_(?:[0-9a-f]{32}|\\d{6}_\\d{6})', 'graph_legend', 'namespacemembers(?:_[a-z0-9_]+)?'],
   '(?:functions|globals)_(?:[a-z~]|0x[0-9a-f]+|(?:func|vars|type|enum|eval|prop|rela|evnt|defs)(?:_[a-z0-9~]+)?)',
 ];
-const pages = new RegExp(`/(?:${names.join('|')})\\.html?$`);
+const pages = new RegExp(`/(?:${names.join('|')})\\.(?:x?html?|php)$`);
 /** Sphinx writes each page as a folder if it is told to; MkDocs does so by default. */
 const folders = /\/(?:genindex(?:-[^/]+)?|(?:[a-z]+-)?modindex|print_page)\/(?:index\.html)?$/;
 const sourceFolders = /\/(?:_modules|_sources)\//;

@@ -31,8 +31,11 @@ export class PageResults {
     const { queued, outcome } = finished;
     if (queued.held !== null) this.#crawl.waiting -= 1;
     if (outcome.kind === 'retry') await store.postponePage(this.#tx, this.#crawl, queued.urlHash, outcome.delayMs);
-    else if (outcome.kind === 'left_out') this.#leaveOut(finished, outcome.reason, outcome.fetched);
-    else if (outcome.kind === 'failed') this.#fail(finished, outcome);
+    else if (outcome.kind === 'left_out') {
+      this.#leaveOut(finished, outcome.reason, outcome.fetched);
+      // What a menu leads to is as far from the start as the menu itself, which is part of other pages.
+      this.#follow(outcome.links ?? [], queued.depth - 1);
+    } else if (outcome.kind === 'failed') this.#fail(finished, outcome);
     else await this.#addPage(finished, outcome);
     // At the page limit, order matters: the result must be the same as if each page were committed alone.
     if (this.#found.pages.length > pagesLeft(this.#crawl)) await this.#addFound();

@@ -4,6 +4,7 @@ import type { Renderer } from '../content/browser/renderer.ts';
 import { FetchError } from '../content/fetch/errors.ts';
 import type { Fetcher, FetchResponse } from '../content/fetch/guarded-fetch.ts';
 import { isPageType, mediaTypeOf } from '../content/media-type.ts';
+import { isMenuScript, mayBeMenuPage } from '../content/menu-files.ts';
 import { writeKeys } from '../content/page-boxes.ts';
 import type { PageMetadata } from '../content/parse/html/metadata.ts';
 import type { ParsedPage } from '../content/parse/html/page.ts';
@@ -50,7 +51,16 @@ export type PageOutcome =
     }
   | { kind: 'failed'; failure: PageFailure; gone: boolean }
   | { kind: 'retry'; delayMs: number }
-  | { kind: 'left_out'; reason: 'robots' | 'redirected_away' | 'generated'; fetched: boolean };
+  | {
+      kind: 'left_out';
+      reason: 'robots' | 'redirected_away' | 'generated';
+      fetched: boolean;
+      /** What a menu leads to, normalised. */
+      links?: string[];
+    };
+
+/** A page that sends its readers on to another one, as a redirect does. */
+type Moved = { kind: 'moved'; to: string };
 
 /** A page's state in the collection. A page that the consumer lacks (`isHeld` false) is requested unconditionally. */
 export type KnownPage = { state: PageState; isHeld: boolean };
@@ -63,6 +73,8 @@ type ReadOptions = {
 
 const crawlBytesMax = 10 * 1024 * 1024;
 const crowdedRetryMs = 5_000;
+/** How often a page may lead on to another one in its text. */
+const movesMax = 5;
 
 /**
  * Fetches and reads one page: robots.txt, the host's pace, redirects, conditional request, Markdown. Whatever the
@@ -82,24 +94,36 @@ export async function readPage(
       if (!isStart) return { kind: 'left_out', reason: 'robots', fetched: false };
       return failedPage('fetch_failed', 'robots_disallowed', "The site's robots.txt disallows this page.");
     }
-    const fetchOnce = (condition: PageState | undefined): Promise<Fetched> =>
-      deps.gate.run({ name: url.host, app: crawl.appId }, robots.crawlDelayMs, options.signal, () =>
-        fetchWhole(deps, crawl, queued, condition, options),
+    const fetchOnce = async (from: URL, condition: PageState | undefined): Promise<Fetched> => {
+      const { crawlDelayMs } = await options.robotsOf(from);
+      return deps.gate.run({ name: from.host, app: crawl.appId }, crawlDelayMs, options.signal, () =>
+        fetchWhole(deps, crawl, queued, from, condition, options),
       );
+    };
     const condition = options.known?.isHeld ? options.known.state : undefined;
-    let fetched = await fetchOnce(condition);
+    let fetched = await fetchOnce(url, condition);
     // Validators belong to one URL. If a redirect now leads to another URL, a 304 from there says nothing about this
     // page.
     if (fetched.response.status === 304 && normalizeUrl(fetched.response.url) !== condition?.finalUrl)
-      fetched = await fetchOnce(undefined);
-    try {
-      return await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
-    } catch (error) {
-      if (!isWithoutText(error) || deps.renderer === undefined) throw error;
-    } finally {
-      fetched.free();
+      fetched = await fetchOnce(url, undefined);
+    for (let moves = 0; ; moves += 1) {
+      const { response } = fetched;
+      let target: URL;
+      try {
+        const judged = await deps.workSlots.run(crawl.appId, () => judge(deps, crawl, queued, fetched, options));
+        if (judged.kind !== 'moved') return judged;
+        target = new URL(judged.to);
+      } catch (error) {
+        if (!isWithoutText(error) || deps.renderer === undefined) throw error;
+        return await readRendered(deps, deps.renderer, crawl, queued, response, options);
+      } finally {
+        fetched.free();
+      }
+      if (moves === movesMax)
+        throw new FetchError('too_many_redirects', `The page leads on to another one more than ${movesMax} times.`);
+      if (!(await mayFollow(deps, crawl, queued, target, options))) return movedAway(queued);
+      fetched = await fetchOnce(target, condition?.finalUrl === normalizeUrl(target.href) ? condition : undefined);
     }
-    return await readRendered(deps, deps.renderer, crawl, queued, fetched.response, options);
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof MemoryCrowded) return { kind: 'retry', delayMs: crowdedRetryMs };
@@ -124,9 +148,10 @@ async function readRobots(url: URL, queued: QueuedPage, { robotsOf, known }: Rea
 type Fetched = HeldBody & { response: FetchResponse };
 
 async function fetchWhole(
-  { fetcher, bodies }: ReaderDeps,
+  deps: ReaderDeps,
   crawl: Crawl,
   queued: QueuedPage,
+  from: URL,
   condition: PageState | undefined,
   options: ReadOptions,
 ): Promise<Fetched> {
@@ -136,23 +161,37 @@ async function fetchWhole(
   };
   if (condition?.etag) headers['if-none-match'] = condition.etag;
   if (condition?.lastModified) headers['if-modified-since'] = condition.lastModified;
-  const response = await fetcher.fetch(queued.url, {
+  const response = await deps.fetcher.fetch(from.href, {
     headers,
     lane: crawl.appId,
     signal: options.signal,
     bytesMax: crawlBytesMax,
-    mayFollow: async (target) => {
-      // The start page's redirects determine the site. Every other page has to stay on it.
-      if (queued.depth > 0 && !isInside(crawl, target)) return false;
-      // The fetch itself refuses an unsafe URL.
-      if (!fetcher.check(target.href).ok) return true;
-      return (await readRobots(target, queued, options)).allows(target);
-    },
+    mayFollow: (target) => mayFollow(deps, crawl, queued, target, options),
   });
   const wanted = response.status >= 200 && response.status < 300 && response.stopped === undefined;
-  if (wanted) return { response, ...(await bodies.read(crawl.appId, response.body, options.signal)) };
+  if (wanted) return { response, ...(await deps.bodies.read(crawl.appId, response.body, options.signal)) };
   response.discard();
   return { response, bytes: new Uint8Array(), free: () => {} };
+}
+
+/** Whether a page may lead on to this one. The fetch itself refuses an unsafe URL. */
+async function mayFollow(
+  { fetcher }: ReaderDeps,
+  crawl: Crawl,
+  queued: QueuedPage,
+  target: URL,
+  options: ReadOptions,
+): Promise<boolean> {
+  // The start page's redirects determine the site. Every other page has to stay on it.
+  if (queued.depth > 0 && !isInside(crawl, target)) return false;
+  if (!fetcher.check(target.href).ok) return true;
+  return (await readRobots(target, queued, options)).allows(target);
+}
+
+function movedAway({ depth }: QueuedPage): PageOutcome {
+  if (depth > 0) return { kind: 'left_out', reason: 'redirected_away', fetched: true };
+  const message = "The site's robots.txt disallows the page that this page redirects to.";
+  return failedPage('fetch_failed', 'robots_disallowed', message);
 }
 
 function isInside(crawl: Crawl, target: URL): boolean {
@@ -166,16 +205,9 @@ async function judge(
   queued: QueuedPage,
   { response, bytes }: Fetched,
   options: ReadOptions,
-): Promise<PageOutcome> {
+): Promise<PageOutcome | Moved> {
   const { status, headers } = response;
-  if (response.stopped !== undefined)
-    return queued.depth === 0
-      ? failedPage(
-          'fetch_failed',
-          'robots_disallowed',
-          "The site's robots.txt disallows the page that this page redirects to.",
-        )
-      : { kind: 'left_out', reason: 'redirected_away', fetched: true };
+  if (response.stopped !== undefined) return movedAway(queued);
   const finalUrl = normalizeUrl(response.url) ?? queued.url;
   const known = options.known?.isHeld ? options.known.state : undefined;
   if (status === 304 && finalUrl === known?.finalUrl) return unchanged(queued, known);
@@ -196,8 +228,16 @@ async function judge(
     url: response.url,
   };
   const run = { signal: options.signal, lane: crawl.appId };
+  const { pathname } = new URL(finalUrl);
+  if (queued.depth > 0 && isMenuScript(pathname)) {
+    const links = await deps.parser.run<string[]>('menu', body, run);
+    return { kind: 'left_out', reason: 'generated', fetched: true, links: normalized(links) };
+  }
   const html = isPageType(contentType) ? await readHtml(deps.parser, body, run) : undefined;
-  if (queued.depth > 0 && html !== undefined && saysItIsGenerated(new URL(finalUrl).pathname, html))
+  if (html?.refresh !== undefined) return { kind: 'moved', to: html.refresh };
+  if (queued.depth > 0 && html?.isListOfLinks && mayBeMenuPage(pathname))
+    return { kind: 'left_out', reason: 'generated', fetched: true, links: html.links };
+  if (queued.depth > 0 && html !== undefined && saysItIsGenerated(pathname, html))
     return { kind: 'left_out', reason: 'generated', fetched: true };
   const read =
     html ?? (await readDocument(deps.parser, body, filenameOf(headers['content-disposition'], body.url), run));
@@ -345,7 +385,8 @@ function unchanged(queued: QueuedPage, known: PageState): PageOutcome {
 }
 
 type Read = Omit<PageMetadata, 'nofollow'> &
-  Pick<ParsedPage, 'markdown' | 'fragments' | 'boxes'> & {
+  Pick<ParsedPage, 'markdown' | 'fragments' | 'boxes'> &
+  Partial<Pick<ParsedPage, 'isListOfLinks' | 'refresh'>> & {
     links: string[];
     report: PageReport | undefined;
     ocr: OcrReport | undefined;
@@ -359,7 +400,7 @@ type Body = ParseInput & { contentType: string; url: string };
 async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promise<Read | undefined> {
   const parsed = await parser.run<ParsedPage | null>('page', body, run);
   if (parsed === null) return undefined;
-  if (parsed.needsBrowser) throw needsBrowser();
+  if (parsed.needsBrowser && parsed.refresh === undefined) throw needsBrowser();
   const links = parsed.nofollow ? [] : parsed.links.filter((link) => !link.nofollow);
   return {
     ...parsed,
@@ -367,13 +408,14 @@ async function readHtml(parser: ParserPool, body: Body, run: RunOptions): Promis
     ocr: undefined,
     reader: undefined,
     truncated: parsed.truncated,
-    links: [...new Set(withoutFragments(links).flatMap((url) => normalizeUrl(url) ?? []))],
+    links: normalized(links.map(({ url }) => url)),
   };
 }
 
 /** Each URL once: a page may have hundreds of links to its own sections, and normalising a URL takes time. */
-function withoutFragments(links: readonly { url: string }[]): string[] {
-  return [...new Set(links.map(({ url }) => url.split('#', 1)[0] ?? ''))];
+function normalized(links: readonly string[]): string[] {
+  const withoutFragments = new Set(links.map((url) => url.split('#', 1)[0] ?? ''));
+  return [...new Set([...withoutFragments].flatMap((url) => normalizeUrl(url) ?? []))];
 }
 
 async function readDocument(

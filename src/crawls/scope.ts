@@ -1,3 +1,4 @@
+import { isMenuScript } from '../content/menu-files.ts';
 import { canonical } from '../content/robots-file.ts';
 import { isGeneratedPage } from './generated-pages.ts';
 import { matchesPathPattern } from './robots.ts';
@@ -21,7 +22,7 @@ export function checkScope(scope: CrawlScope, address: string, depth: number): O
   const url = new URL(address);
   if (!sameSite(new URL(scope.start), url, scope.allowSubdomains)) return 'other_host';
   if (scope.depthMax !== undefined && depth > scope.depthMax) return 'depth';
-  if (isAsset(url.pathname)) return 'not_a_page';
+  if (isAsset(url.pathname) && !isMenuScript(url.pathname)) return 'not_a_page';
   if (looksEndless(url)) return 'trap';
   const path = url.pathname + url.search;
   const matches = (pattern: string): boolean => matchesPathPattern(canonical(pattern), path);

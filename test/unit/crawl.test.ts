@@ -64,6 +64,7 @@ test('pages that generators of documentation write beside the documents are left
     ...['/index-all.html', '/index-files/index-3.html', '/allclasses-index.html', '/allclasses.html'],
     ...['/overview-tree.html', '/org/app/package-use.html', '/org/app/class-use/Ship.html'],
     ...['/ship_8hpp_source.html', '/classapp_1_1Ship-members.html', '/dir_081f004b5e2c4589e9450219e4659d4d.html'],
+    ...['/ship_8hpp_source.xhtml', '/functions_b.php'],
     ...['/functions_func_b.html', '/functions_a.html', '/globals_defs.html', '/namespacemembers.html'],
   ])
     assert.equal(check(path), 'generated', path);

@@ -6,6 +6,7 @@ import { htmlBlocks } from './blocks.ts';
 import { type PlacedBlock, pageBoxes } from './boxes.ts';
 import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';
+import { isListOfLinks, linksMax, linksOf, type PageLink, refreshOf } from './links.ts';
 import { mainContent } from './main/content.ts';
 import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
 import { likeliestType, typeShares } from './page-type.ts';
@@ -23,8 +24,6 @@ type PageInput = {
   url: string;
 };
 
-type PageLink = { url: string; nofollow: boolean };
-
 export type ParsedPage = PageMetadata & {
   /** The main text as GitHub-flavoured Markdown, without the title. */
   markdown: string;
@@ -37,13 +36,15 @@ export type ParsedPage = PageMetadata & {
   fragments: HeadingFragments;
   /** The boxes of the text, for comparison with other pages of the site. None for a thread, whose posts all stay. */
   boxes: PageBox[];
-  /** All links of the whole page in order, absolute, each once. */
+  /** All links of the whole page in order, absolute, each once. Those to files with its menu come first. */
   links: PageLink[];
+  /** Whether the page has hardly any text but its links. */
+  isListOfLinks: boolean;
+  /** Where the page sends its readers on, as a redirect does. */
+  refresh: string | undefined;
   /** Describes the parts that are missing because the page is too large. Absent if the page is complete. */
   truncated?: string[];
 };
-
-const pageLimits = { linksMax: 5_000 } as const;
 
 /** Reads a web page as text and metadata. Has no side effects, and is safe on any bytes. */
 export function parsePage({ bytes, contentType, url }: PageInput): ParsedPage {
@@ -56,18 +57,20 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
   const base = baseOf(root, url);
   const missing = new Set<string>();
   if (tree.truncated) missing.add(`everything after the first ${treeLimits.elementsMax} elements`);
-  const links = linksOf(root, base);
-  if (links.length > pageLimits.linksMax) {
-    links.length = pageLimits.linksMax;
-    missing.add(`links after the first ${pageLimits.linksMax}`);
+  const meta = metaTags(root);
+  const links = linksOf(tree, meta, base);
+  if (links.length > linksMax) {
+    links.length = linksMax;
+    missing.add(`links after the first ${linksMax}`);
   }
+  const listsLinks = isListOfLinks(root);
   for (const part of [root, ...tree.noscript]) {
     shortenOwnLinks(part, base, url);
     plainStructure(part);
   }
   // Without permalinks, the heading of a page is found in its title.
   const metadata = readMetadata(tree, base);
-  const facts = { tree, url, meta: metaTags(root), things: linkedThings(tree.embedded), title: metadata.title };
+  const facts = { tree, url, meta, things: linkedThings(tree.embedded), title: metadata.title };
   const types = typeShares(facts);
   const pageType = likeliestType(types);
   for (const part of [root, ...tree.noscript]) dropOwnLinks(part);
@@ -89,6 +92,8 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     fragments: fragmentsOf(blocks),
     boxes: pageType === 'forum' ? [] : pageBoxes(markdown, placed),
     links,
+    isListOfLinks: listsLinks,
+    refresh: refreshOf(meta, base, url, () => wordsIn(markdown) <= wordsOfNoticeMax),
     ...(missing.size === 0 ? {} : { truncated: [...missing] }),
   };
 }
@@ -119,12 +124,18 @@ const scriptNotice =
 
 /** Whether the page consists only of a container for scripts, or a notice that scripts are required. */
 function isFrame(markdown: string): boolean {
+  const words = wordsIn(markdown);
+  return words < wordsOfTextMin || (words <= wordsOfNoticeMax && scriptNotice.test(markdown));
+}
+
+/** The number of words without addresses of links, counted as far as one more than a notice has. */
+function wordsIn(markdown: string): number {
   let words = 0;
   for (const [found] of markdown.matchAll(/\]\([^)]*\)|[\p{L}\p{N}]+/gu)) {
     if (!found.startsWith(']')) words += Math.max(1, wideWords(found));
-    if (words > wordsOfNoticeMax) return false;
+    if (words > wordsOfNoticeMax) break;
   }
-  return words < wordsOfTextMin || (words <= wordsOfNoticeMax && scriptNotice.test(markdown));
+  return words;
 }
 
 function baseOf(root: HtmlElement, url: string): string {
@@ -146,22 +157,4 @@ function shortenOwnLinks(root: HtmlElement, base: string, url: string): void {
 
 function withoutFragment(url: string): string {
   return url.replace(/#.*$/s, '');
-}
-
-/** Finding one more than the limit shows that there are too many. */
-function linksOf(root: HtmlElement, base: string): PageLink[] {
-  const links = new Map<string, PageLink>();
-  for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {
-    const href = (name === 'frame' ? attributes.src : attributes.href)?.trim();
-    if (!href || href.startsWith('#')) continue;
-    const url = URL.parse(href, base);
-    if (url === null) continue;
-    if (url.protocol !== 'http:' && url.protocol !== 'https:') continue;
-    const nofollow = /(^|\s)(nofollow|ugc|sponsored)(\s|$)/i.test(attributes.rel ?? '');
-    const known = links.get(url.href);
-    if (known === undefined) links.set(url.href, { url: url.href, nofollow });
-    else if (!nofollow) known.nofollow = false;
-    if (links.size > pageLimits.linksMax) break;
-  }
-  return [...links.values()];
 }

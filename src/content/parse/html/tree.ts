@@ -72,6 +72,8 @@ export type HtmlTree = {
   embedded: EmbeddedData[];
   /** Content for browsers without scripts, which is not part of `root`. */
   noscript: HtmlElement[];
+  /** The addresses of scripts and frames, as the page states them. */
+  loaded: string[];
   /** The number of scripts that may render the page. Data is not counted. */
   scripts: number;
   /** Whether the page has more elements than the limit, where the tree ends. */
@@ -88,6 +90,7 @@ export const treeLimits = {
    */
   openTagsMax: 1_000,
   embeddedCharactersMax: 4 * 1024 * 1024,
+  loadedMax: 200,
 } as const;
 
 /**
@@ -102,7 +105,7 @@ export function parseHtml(html: string, { xhtml = false } = {}): HtmlTree {
 
 function emptyTree(): HtmlTree {
   const root: HtmlElement = { kind: 'element', name: '#root', attributes: {}, children: [], parent: undefined };
-  return { root, embedded: [], noscript: [], scripts: 0, truncated: false };
+  return { root, embedded: [], noscript: [], loaded: [], scripts: 0, truncated: false };
 }
 
 /** Undefined if the page is nested too deeply to be parsed quickly. */
@@ -128,12 +131,15 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
         if (tooDeep || tree.truncated || skipFrom > 0) return;
         if (isSkipped(name, attributes)) {
           skipFrom = depth;
+          const { src } = attributes;
+          if ((name === 'script' || name === 'iframe') && src && tree.loaded.length < treeLimits.loadedMax)
+            tree.loaded.push(src);
           if (name === 'script') {
             if (/json/i.test(attributes.type ?? ''))
               data = { type: attributes.type ?? '', id: attributes.id ?? '', text: '' };
             else {
               tree.scripts += 1;
-              if (attributes.src === undefined) script = '';
+              if (src === undefined) script = '';
             }
           }
           return;

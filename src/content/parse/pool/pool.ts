@@ -27,6 +27,7 @@ type TaskName =
   | 'page'
   | 'robots'
   | 'sitemap'
+  | 'menu'
   | 'feed'
   | 'body'
   | 'prepare'

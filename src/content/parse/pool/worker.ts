@@ -17,6 +17,7 @@ import { type ParseInput, requireTextSize } from '../types.ts';
 import { bodyText } from '../web/body-text.ts';
 import { decodeBody } from '../web/decode.ts';
 import { parseFeed } from '../web/feed.ts';
+import { menuLinks } from '../web/menu-script.ts';
 import { parseRobots } from '../web/robots.ts';
 import { parseSitemap } from '../web/sitemap.ts';
 import { packPrepared } from './prepared.ts';
@@ -60,6 +61,7 @@ const tasks: Record<string, Task> = {
   },
   robots: (bytes, fields) => ({ value: parseRobots(bytes, String(fields.agent)) }),
   sitemap: async (bytes, fields) => ({ value: await parseSitemap(bytes, Number(fields.entriesMax)) }),
+  menu: (bytes, fields) => ({ value: menuLinks(bytes, String(fields.url)) }),
   feed: (bytes, fields) => ({ value: parseFeed(bytes, String(fields.url), fields.isCut === true) }),
   body: (bytes, fields) => ({ value: bodyText(bytes, String(fields.contentType ?? '')) }),
   prepare: (bytes, fields) =>

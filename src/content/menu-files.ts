@@ -1,0 +1,15 @@
+/**
+ * Files in which generators of documentation keep the menu of all pages once, beside the pages: Doxygen's `menudata.js`
+ * and `doxygen_crawl.html`, and `toc.html` of mdBook and DocFX. Browsers load them by scripts and in frames.
+ */
+const script = /\/menudata\.js$/;
+const page = /\/(?:toc|doxygen_crawl)\.(?:x?html?|php)$/;
+
+export function isMenuScript(path: string): boolean {
+  return script.test(path);
+}
+
+/** Whether a page may be one of them. People write pages of this name, too: it is one if it consists of links. */
+export function mayBeMenuPage(path: string): boolean {
+  return page.test(path);
+}

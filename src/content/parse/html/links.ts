@@ -1,0 +1,69 @@
+import { isMenuScript, mayBeMenuPage } from '../../menu-files.ts';
+import { findAll, type HtmlElement, type HtmlTree, textLength } from './tree.ts';
+
+export type PageLink = { url: string; nofollow: boolean };
+
+export const linksMax = 5_000;
+
+/**
+ * All links of a page, absolute, each once: first the files that hold its menu, then its links in order, then those for
+ * browsers without scripts. Returns one more than the limit if there are too many.
+ */
+export function linksOf(tree: HtmlTree, meta: Map<string, string>, base: string): PageLink[] {
+  const links = new Map<string, PageLink>();
+  const add = (href: string | undefined, rel = ''): void => {
+    const url = absolute(href, base);
+    if (url === undefined) return;
+    const nofollow = /(^|\s)(nofollow|ugc|sponsored)(\s|$)/i.test(rel);
+    const known = links.get(url);
+    if (known === undefined) links.set(url, { url, nofollow });
+    else if (!nofollow) known.nofollow = false;
+  };
+  for (const url of menusOf(tree, meta, base)) add(url);
+  for (const root of [tree.root, ...tree.noscript])
+    for (const { name, attributes } of [...findAll(root, 'a'), ...findAll(root, 'area'), ...findAll(root, 'frame')]) {
+      add(name === 'frame' ? attributes.src : attributes.href, attributes.rel);
+      if (links.size > linksMax) return [...links.values()];
+    }
+  return [...links.values()];
+}
+
+function menusOf({ loaded }: HtmlTree, meta: Map<string, string>, base: string): string[] {
+  const named = [meta.get('docfx:navrel'), meta.get('docfx:tocrel')];
+  return [...named, ...loaded].filter((href): href is string => {
+    const path = URL.parse(absolute(href, base) ?? '')?.pathname ?? '';
+    return isMenuScript(path) || mayBeMenuPage(path);
+  });
+}
+
+function absolute(href: string | undefined, base: string): string | undefined {
+  const trimmed = href?.trim();
+  if (!trimmed || trimmed.startsWith('#')) return undefined;
+  const url = URL.parse(trimmed, base);
+  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url.href : undefined;
+}
+
+const linkedShareMin = 0.75;
+
+/** Whether a page has hardly any text but its links. */
+export function isListOfLinks(root: HtmlElement): boolean {
+  const linked = findAll(root, 'a').reduce((sum, link) => sum + textLength(link), 0);
+  return linked > 0 && linked >= textLength(root) * linkedShareMin;
+}
+
+/** A page that sends its readers on at once does so whatever it says. One that waits says little else. */
+const refreshSecondsMax = { always: 1, ifShort: 15 };
+
+/**
+ * Where a page sends its readers by a `meta` element, as a redirect does; undefined if nowhere, or if it only reloads
+ * itself.
+ * @param isShort whether the page has no text but a notice
+ */
+export function refreshOf(meta: Map<string, string>, base: string, url: string, isShort: () => boolean) {
+  const [, seconds, quoted] =
+    /^\s*(\d{1,5})(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?(.+)$/is.exec(meta.get('refresh') ?? '') ?? [];
+  const target = absolute(quoted?.trim().replace(/^(["'])(.*?)\1.*$/s, '$2'), base);
+  if (target === undefined || target.split('#', 1)[0] === url.split('#', 1)[0]) return undefined;
+  if (Number(seconds) <= refreshSecondsMax.always) return target;
+  return Number(seconds) <= refreshSecondsMax.ifShort && isShort() ? target : undefined;
+}
