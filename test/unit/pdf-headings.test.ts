@@ -71,6 +71,21 @@ test('a title without a number has the level of those with one in the same type'
   assert.deepEqual(await headings([page]), ['# 1 Port', '## 1.1 Arrivals', '## Acknowledgements', '# 2 Sea']);
 });
 
+test('bold titles without numbers that stand only below numbered ones of the same size rank below them', async () => {
+  const titles: Drawn = [
+    { text: 'I. Berths', x: 72, y: 740, font: 'caps' },
+    { text: '1.1 Depth', x: 72, y: 650, font: 'italic' },
+    { text: 'Soundings', x: 72, y: 560, font: 'bold' },
+    { text: '1.2 Use', x: 72, y: 470, font: 'italic' },
+    { text: 'Ships', x: 72, y: 380, font: 'bold' },
+    { text: '1.3 Rent', x: 72, y: 290, font: 'italic' },
+  ];
+  const page = titles.flatMap((title): Drawn => [title, ...paragraph(title.y - 20)]);
+  assert.deepEqual(await headings([page]), [
+    ...['# I. Berths', '## 1.1 Depth', '### Soundings', '## 1.2 Use', '### Ships', '## 1.3 Rent'],
+  ]);
+});
+
 test('a title in the type of its text is not part of the paragraph that follows at some distance', async () => {
   const text = 'THE DUTIES OF THE PILOT';
   const page: Drawn = [...paragraph(700), { text, x: 72, y: 640 }, ...paragraph(625), { text, x: 72, y: 560 }];
@@ -111,6 +126,17 @@ test('small capitals on their own line are a title', async () => {
     ...paragraph(600),
   ];
   assert.deepEqual(await headings([page(prose)]), ['# SIGNALS AND LIGHTS']);
+});
+
+test('a title in a font of small capitals is one without a number, too', async () => {
+  const page: Drawn = [{ text: 'Berths', x: 72, y: 720, font: 'caps' }, ...paragraph(695), ...paragraph(630)];
+  assert.deepEqual(await headings([page]), ['# Berths']);
+});
+
+test('capitals in the middle above text are a title, at whatever distance; those of an indented line are not', async () => {
+  const pageOf = (x: number): Drawn => [...paragraph(740), { text: 'RULES', x, y: 680 }, ...paragraph(668)];
+  assert.deepEqual(await headings([pageOf(255)]), ['# RULES']);
+  assert.deepEqual(await headings([pageOf(100)]), []);
 });
 
 test('pages from right to left keep bold titles and lose running heads with digits of their own', async () => {

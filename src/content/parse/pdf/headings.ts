@@ -1,5 +1,5 @@
 import type { Line } from './lines.ts';
-import { contentsLine, type PdfBlock, type TextBlock } from './paragraphs.ts';
+import { contentsLine, isCapitals, type PdfBlock, type TextBlock } from './paragraphs.ts';
 
 /** The usual type of the document's text, to distinguish headings from it. */
 export type DocumentLook = {
@@ -137,7 +137,8 @@ export function roleLevel(role: string | undefined): number | undefined {
 
 /**
  * The rank of each heading: larger type first; of the same size, bold before regular and regular before italic, then `1` before `1.1`, and `(a)`
- * last. One without a number ranks like the highest with one in its type.
+ * last. One without a number ranks like the highest with one in its type, or below them all in a type that is used below
+ * numbered ones only.
  */
 function stylesOf(blocks: TextBlock[]): Map<TextBlock, number> {
   const highest = new Map<number, number>();
@@ -146,19 +147,50 @@ function stylesOf(blocks: TextBlock[]): Map<TextBlock, number> {
     const type = typeOf(block);
     highest.set(type, Math.min(depth, highest.get(type) ?? depthMax));
   }
+  const below = typesBelowNumbers(blocks);
   return new Map(
     blocks.map((block) => {
       const type = typeOf(block);
+      const numbered = below.get(type);
+      if (numbered !== undefined) return [block, numbered - depthMax - 0.5];
       return [block, type - (depthOf(block) ?? highest.get(type) ?? 0)];
     }),
   );
 }
 
+/**
+ * The types without numbers that are used only below titles numbered `1.1` or deeper, in other type of the same size, and
+ * between two of them at least once: with each, the type of those titles.
+ */
+function typesBelowNumbers(blocks: TextBlock[]): Map<number, number> {
+  const below = new Map<number, number>();
+  const numbers = new Set(blocks.filter((block) => depthOf(block) !== undefined).map(typeOf));
+  for (const type of new Set(blocks.map(typeOf))) {
+    if (numbers.has(type)) continue;
+    const ofSize = blocks.filter((block) => sizeOf(block) === Math.floor(type / typesOfSize));
+    const places = ofSize.flatMap((block, index) => (typeOf(block) === type ? [index] : []));
+    const above = places.map((place) => ofSize.slice(0, place).findLast((block) => typeOf(block) !== type));
+    const types = new Set(above.map((block) => (block && (depthOf(block) ?? 0) > 0 ? typeOf(block) : undefined)));
+    const [numbered] = types;
+    if (types.size !== 1 || numbered === undefined) continue;
+    if (ofSize.slice(places[0]).some((block) => typeOf(block) === numbered)) below.set(type, numbered);
+  }
+  return below;
+}
+
 const depthMax = 4;
+
+/** Type of one size has ranks of this many steps. */
+const typesOfSize = 20;
+
+/** Half points. */
+function sizeOf({ size }: TextBlock): number {
+  return Math.round(size * 2);
+}
 
 function typeOf(block: TextBlock): number {
   const isItalic = block.lines.every(({ italic }) => italic);
-  return Math.round(block.size * 2) * 20 + (block.bold ? 10 : 0) + (isItalic && !block.bold ? 0 : 5);
+  return sizeOf(block) * typesOfSize + (block.bold ? 10 : 0) + (isItalic && !block.bold ? 0 : 5);
 }
 
 /** The parts of a heading's number after the first, or undefined without a number. */
@@ -204,19 +236,25 @@ function isHeading(
   if (heavy && block.lines.some(hasColumns)) return false;
   if (heavy && look.boldShare < 0.4) return next !== undefined && block.above > block.size * 0.3;
   if (next && isShortTitle(text) && isInOtherType(block, next, look)) return true;
-  if (!standsAlone(block) || next?.kind !== 'text' || next.text.length <= 80) return false;
-  if (isShortTitle(text) && !look.bodyItalic && block.lines.every((line) => line.italic)) return true;
-  return isCapitals(letters) && letters.length >= 5 && look.boldShare < 0.4 && !statement.test(text);
+  if (next?.kind !== 'text' || next.text.length <= 80) return false;
+  const isTitle = isCapitals(letters) && letters.length >= 5 && look.boldShare < 0.4 && !statement.test(text);
+  if (isTitle && block.above > block.size * 0.5 && isCentredOver(block, next)) return true;
+  if (!standsAlone(block)) return false;
+  return isTitle || (isShortTitle(text) && !look.bodyItalic && block.lines.every((line) => line.italic));
 }
 
 /** Whether a line that is set off is in italics or small capitals, as numbered titles of papers are in the size of the text. */
 function isInTitleFace({ lines, text, size, above }: TextBlock, look: DocumentLook): boolean {
   if (text.length > titleCharactersMax || /[.,;]$/.test(text) || above <= size * 0.3 || lines.length > 2) return false;
   if (size < look.bodySize * 0.92 || look.bodyItalic) return false;
-  return lines.every(({ font, italic, mono, smallCapitals }) => {
-    if (mono || font === look.bodyFont) return smallCapitals;
-    return italic || smallCapitals || /caps|csc\d*$|[-_]sc$/i.test(font);
-  });
+  return lines.every(
+    (line) => isInSmallCapitals(line, look) || (line.italic && !line.mono && line.font !== look.bodyFont),
+  );
+}
+
+/** Whether a line is in small capitals: its font makes them of letters, or has nothing else. */
+function isInSmallCapitals({ smallCapitals, mono, font }: Line, { bodyFont }: DocumentLook): boolean {
+  return smallCapitals || (!mono && font !== bodyFont && /caps|csc\d*$|[-_]sc$/i.test(font));
 }
 
 /** Whether a line has the heads of several columns. The number of a title stands apart from it, too. */
@@ -231,7 +269,7 @@ function isShortTitle(text: string): boolean {
 /** Whether a line is in small capitals, or in another colour than the text, above anything in the colour of the text. */
 function isInOtherType({ text, lines, size, above, below }: TextBlock, next: PdfBlock, look: DocumentLook): boolean {
   if (lines.length > 1 || above <= size * 0.5 || below <= size * 0.2) return false;
-  if (lines.every((line) => line.smallCapitals)) return true;
+  if (lines.every((line) => isInSmallCapitals(line, look))) return true;
   if (next.kind === 'text' && next.lines.some((line) => line.colour !== look.bodyColour)) return false;
   return !/\p{L}[.:/@]\p{L}/u.test(text) && lines.every((line) => isOtherColour(line.colour, look.bodyColour));
 }
@@ -260,8 +298,11 @@ function isListNeighbour(block: TextBlock, other: PdfBlock | undefined): boolean
   return other?.kind === 'text' && other.marker !== undefined && Math.abs(other.size - block.size) < 0.6;
 }
 
-function isCapitals(letters: string): boolean {
-  return letters === letters.toUpperCase() && letters !== letters.toLowerCase();
+/** Whether a line is in the middle of the column of the text below it. */
+function isCentredOver({ lines: [title], size }: TextBlock, { lines }: TextBlock): boolean {
+  if (title === undefined || lines.length < 2) return false;
+  const [left, right] = [Math.min(...lines.map((line) => line.left)), Math.max(...lines.map((line) => line.right))];
+  return title.left > left + size * 2 && Math.abs((title.left + title.right - left - right) / 2) < size;
 }
 
 function standsAlone(block: TextBlock): boolean {

@@ -60,6 +60,7 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   if (last.bold !== line.bold && !isMixed(group, last, line, all)) return false;
   const item = listMarker(first.text) !== undefined;
   if (startsItem(line, group)) return false;
+  if (group.length === 1 && isTitleOver(last, line, all)) return false;
   if (isNextNote(first, line)) return false;
   if (last.mono !== line.mono && !(/[\p{L},(]$/u.test(last.text) && line.left <= first.left + line.size)) return false;
   const step = line.baseline - last.baseline;
@@ -75,6 +76,18 @@ function continues(group: Line[], line: Line, all: Line[], leading: number): boo
   if (!item && group.length === 1 && indent > line.size * 0.8 && /[.!?:]$/.test(last.text)) return false;
   if (item && group.length > 1 && line.left < reference - line.size * 0.8 && isRagged(last, line, all)) return false;
   return !(item && line.left < first.left - line.size * 0.8);
+}
+
+/** Whether a line in capitals is centred over text that is not. */
+function isTitleOver(title: Line, line: Line, all: Line[]): boolean {
+  if (!isCapitals(title.text) || isCapitals(line.text) || title.left < line.left + line.size * 2) return false;
+  const middle = (line.left + columnRight(line, all)) / 2;
+  return Math.abs((title.left + title.right) / 2 - middle) < line.size;
+}
+
+/** Whether a text has letters, and all of them are capitals. */
+export function isCapitals(text: string): boolean {
+  return text === text.toUpperCase() && text !== text.toLowerCase();
 }
 
 /** Whether both lines begin with the numbers of footnotes, one after the other. */
