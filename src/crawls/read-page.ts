@@ -437,7 +437,7 @@ async function readDocument(
     canonical: undefined,
     noindex: false,
     isSearch: false,
-    links: [],
+    links: normalized(document.links ?? []),
     report: document.page,
     ocr: document.ocr,
     reader: document.reader,

@@ -3,6 +3,7 @@ import { parseHtmlDocument } from './html/html.ts';
 import { AttachmentReader, CollectedParts } from './mail/attachments.ts';
 import { Reading } from './reading.ts';
 import { cleanText, decodeText } from './text/charset.ts';
+import { markdownLinks } from './text/links.ts';
 import { parseCodeText, parseMarkdownText, parsePlainText } from './text/text.ts';
 import {
   type Attached,
@@ -37,8 +38,12 @@ export async function readDocument(
 async function readOne(input: ParseInput, reading: Reading): Promise<ReadDocument> {
   if (input.bytes.byteLength === 0) throw failed('The file is empty.');
   const kind = input.isWhole === true ? 'html' : await detectKind(input);
-  return requireText(await parseKind(kind, input, reading));
+  const document = requireText(await parseKind(kind, input, reading));
+  if (input.url === undefined || !linking.has(document.kind)) return document;
+  return { ...document, links: markdownLinks(document.markdown, input.url) };
 }
+
+const linking = new Set(['markdown', 'text']);
 
 async function readAttached(one: Attached, reading: Reading): Promise<ReadDocument> {
   if (one.bytes !== undefined)

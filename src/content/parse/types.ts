@@ -40,6 +40,8 @@ export type ParsedDocument = {
   ocr?: OcrReport;
   /** Describes the parts that are missing because the document is too large. Absent if it is complete. */
   truncated?: string[];
+  /** What Markdown or plain text that came from a URL links to. */
+  links?: string[];
 };
 
 /** An attachment: its text, or why it has none. It has no parts itself: those of an attached mail follow it. */
