@@ -83,6 +83,15 @@ test('a menu that pages load by a script or in a frame is followed, and is no pa
       response
         .writeHead(200, { 'content-type': 'text/javascript' })
         .end(`var menudata={children:[\n{text:"Pages",url:"pages.html"},\n{text:'Classes',url:'annotated.html'}]}`),
+    '/ex/': '<html><head><meta http-equiv="refresh" content="0; url=readme.html"></head></html>',
+    '/ex/readme.html': htmlPage('Read me', [], '<script defer src="dist/sidebar_items-1D51.js"></script>'),
+    '/ex/dist/sidebar_items-1D51.js': (_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'text/javascript' })
+        .end(
+          `sidebarNodes={"modules":[{"id":"Ship.Log","nodes":[{"id":"add/1"}]}],"extras":[{"id":"readme"},null,{"id":7}]};`,
+        ),
+    '/ex/Ship.Log.html': htmlPage('Ship.Log'),
     '/doxygen/pages.html': htmlPage('Related pages', ['/doxygen/mooring.html']),
     '/doxygen/annotated.html': htmlPage('Classes'),
     '/doxygen/mooring.html': htmlPage('Mooring'),
@@ -108,6 +117,8 @@ test('a menu that pages load by a script or in a frame is followed, and is no pa
   ]);
   const near = await extract(`${site.origin}/doxygen/`, { max_depth: 1, exclude_paths });
   assert.deepEqual(paths(near).sort(), ['/doxygen/', '/doxygen/annotated.html', '/doxygen/pages.html']);
+  const ex = await extract(`${site.origin}/ex/`, { exclude_paths });
+  assert.deepEqual(paths(ex).sort(), ['/ex/Ship.Log.html', '/ex/readme.html']);
   const book = await extract(`${site.origin}/book/`, { exclude_paths });
   assert.deepEqual(paths(book).sort(), ['/book/', '/book/one.html', '/book/plain.html', '/book/two.html']);
   const net = await extract(`${site.origin}/net/`, { exclude_paths });
