@@ -8,9 +8,11 @@ export type Timeouts = {
   expressionMs: number;
   schemaMs: number;
   fileMs: number;
+  /** What ends with its process again rests for this time, before the next work of its automation. */
+  restMs: number;
 };
 
 export const usualTimeouts: Readonly<Timeouts> = {
   ...{ fetchMs: 30_000, deliveryMs: 15_000 },
-  ...{ expressionMs: 200, schemaMs: 1_000, fileMs: 5_000 },
+  ...{ expressionMs: 200, schemaMs: 1_000, fileMs: 5_000, restMs: 5_000 },
 };

@@ -17,6 +17,7 @@ import {
   redactHeaders,
   resolveTemplates,
 } from '../../src/automations/engine/template.ts';
+import { usualTimeouts } from '../../src/lib/timeouts.ts';
 import fc from '../support/fast-check.ts';
 
 const expressions = createExpressions();
@@ -35,7 +36,7 @@ const evaluate = (expression: string) => expressions.evaluate('app', expression,
 const resolve = async (value: unknown) => (await resolveTemplates(value, evaluate)).value;
 
 test('the automations of an app take turns: expressions that never end delay another automation by one of them', async () => {
-  const own = createExpressions();
+  const own = createExpressions({ ...usualTimeouts, restMs: 0 });
   try {
     // Both processes of the app have started.
     await Promise.all(['slow', 'other'].map((name) => own.evaluate('app', '1 + 1', scope, name)));
@@ -54,6 +55,21 @@ test('the automations of an app take turns: expressions that never end delay ano
   } finally {
     await own.close();
   }
+});
+
+test('an automation whose expressions end their process again and again rests, and the others of its app work meanwhile', async () => {
+  const own = createExpressions({ ...usualTimeouts, restMs: 3_600_000 });
+  const endless = '$match("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", /^(?=a)(a+)+$/)';
+  const evaluateIn = (automation: string, expression: string) => own.evaluate('app', expression, scope, automation);
+  // Work in time ends the row.
+  for (const expression of [endless, '1 + 1', endless]) await evaluateIn('slow', expression).catch(() => {});
+  assert.equal(await evaluateIn('slow', '1 + 2'), 3);
+  for (let time = 0; time < 2; time++) await assert.rejects(evaluateIn('slow', endless), /took longer/);
+  assert.ok(own.mustWait('app', 'slow'));
+  const resting = evaluateIn('slow', '1 + 3');
+  assert.equal(await evaluateIn('other', '1 + 4'), 5);
+  assert.equal(await own.evaluate('another app', '1 + 5', scope, 'slow'), 6);
+  await Promise.all([assert.rejects(resting, /while the server was closing/), own.close()]);
 });
 
 test('a schema of no automation whose check never ends leaves a process to the other schemas of its app', async () => {

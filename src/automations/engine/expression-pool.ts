@@ -20,6 +20,8 @@ const environment = defined({ NODE_COMPILE_CACHE: compileCacheDirectory && dirna
 /** Signals by which V8 ends a process that has no memory left. */
 const outOfMemory = new Set(['SIGABRT', 'SIGTRAP', 'SIGILL']);
 const waitingMax = 10_000;
+/** The number of turns of which it is remembered that they ended a process. */
+const costlyMax = 10_000;
 const checkMs = 50;
 /** If a process's processor time is unknown, its work may take this many times as long by the wall clock. */
 const wallFactor = 5;
@@ -60,6 +62,10 @@ export class ExpressionPool {
   readonly #lanes = new Lanes<Task>({ slots: processesMax, waitingMax: Number.POSITIVE_INFINITY });
   /** What waits behind the place of its turn. A turn without a place has no entry. */
   readonly #behind = new Map<string, Task[]>();
+  /** The turns whose last work ended its process, and how often in a row, the oldest first. */
+  readonly #costly = new Map<string, number>();
+  /** Until when turns of an app rest, by the clock of `performance`. */
+  readonly #restingUntil = new Map<string, number>();
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
   #closed = false;
@@ -100,6 +106,32 @@ export class ExpressionPool {
     if (behind) return void behind.push(task);
     this.#behind.set(placeOf(task), []);
     this.#lanes.add(task.lane, task);
+  }
+
+  /**
+   * Starting a process costs the server more than what runs in it, so a turn that ends one again and again rests before
+   * its next work, and such turns of an app one after another.
+   */
+  #rest(task: Task): void {
+    const times = (this.#costly.get(placeOf(task)) ?? 0) + 1;
+    this.#costly.delete(placeOf(task));
+    this.#costly.set(placeOf(task), times);
+    for (const oldest of this.#costly.keys()) {
+      if (this.#costly.size <= costlyMax) break;
+      this.#costly.delete(oldest);
+    }
+    if (times < 2) {
+      this.#passPlace(task);
+      return;
+    }
+    const now = performance.now();
+    const until = Math.max(now, this.#restingUntil.get(task.lane) ?? 0) + this.#timeouts.restMs;
+    this.#restingUntil.set(task.lane, until);
+    setTimeout(() => {
+      if (this.#restingUntil.get(task.lane) === until) this.#restingUntil.delete(task.lane);
+      this.#passPlace(task);
+      if (!this.#closed) this.#dispatch();
+    }, until - now).unref();
   }
 
   /** Gives the place of finished work to the next of its turn, at the end of the lane. */
@@ -150,13 +182,20 @@ export class ExpressionPool {
   }
 
   #finish(child: Child, reply: ExpressionReply): void {
-    clearInterval(child.timer);
-    const { task } = child;
+    const task = this.#release(child);
     if (!task) return;
-    child.task = undefined;
-    this.#lanes.release(task.lane, performance.now() - child.startedMs);
+    this.#costly.delete(placeOf(task));
     this.#passPlace(task);
     task.resolve(reply);
+  }
+
+  #release(child: Child): Task | undefined {
+    clearInterval(child.timer);
+    const { task } = child;
+    if (!task) return undefined;
+    child.task = undefined;
+    this.#lanes.release(task.lane, performance.now() - child.startedMs);
+    return task;
   }
 
   #replace(child: Child, reply: ExpressionReply): void {
@@ -164,7 +203,11 @@ export class ExpressionPool {
     if (at < 0) return;
     this.#children.splice(at, 1);
     void end(child);
-    this.#finish(child, reply);
+    const task = this.#release(child);
+    if (task) {
+      this.#rest(task);
+      task.resolve(reply);
+    }
     if (!this.#closed) this.#dispatch();
   }
 
