@@ -93,7 +93,9 @@ test('a menu that pages load by a script or in a frame is followed, and is no pa
         ),
     '/ex/Ship.Log.html': htmlPage('Ship.Log'),
     '/doxygen/pages.html': htmlPage('Related pages', ['/doxygen/mooring.html']),
-    '/doxygen/annotated.html': htmlPage('Classes'),
+    '/doxygen/annotated.html': htmlPage('Classes', ['/doxygen/doxygen_crawl.html']),
+    '/doxygen/doxygen_crawl.html':
+      '<html><head><title>Pages</title></head><body><a href="mooring.html"></a></body></html>',
     '/doxygen/mooring.html': htmlPage('Mooring'),
     '/book/': `${htmlPage('Book')}<noscript><iframe src="toc.html"></iframe><a href="plain.html">Plain</a></noscript>`,
     '/book/toc.html': `<ol>${menu('one.html', 'two.html')}</ol>`,
@@ -113,6 +115,7 @@ test('a menu that pages load by a script or in a frame is followed, and is no pa
   ]);
   assert.deepEqual(doxygen.left_out?.map((page) => [new URL(page.url).pathname, page.reason]).sort(), [
     ['/', 'path'],
+    ['/doxygen/doxygen_crawl.html', 'generated'],
     ['/doxygen/menudata.js', 'generated'],
   ]);
   const near = await extract(`${site.origin}/doxygen/`, { max_depth: 1, exclude_paths });
@@ -153,7 +156,19 @@ test('a page that sends its readers on in its text is a redirect', async () => {
     `<html><head><meta http-equiv="Refresh" content="${content}"></head><body>${text}</body></html>`;
   const site = await siteOf({
     '/': onTo('0; url=versions/latest/'),
-    '/versions/latest/': htmlPage('Manual', ['/old', '/away', '/round', '/news', '/slow', '/long', '/quoted']),
+    '/versions/latest/': htmlPage('Manual', [
+      '/old',
+      '/away',
+      '/round',
+      '/news',
+      '/slow',
+      '/long',
+      '/quoted',
+      '/mike',
+      '/scripts',
+      '/jump',
+      '/login',
+    ]),
     '/old': onTo('5;URL=/new'),
     '/new': htmlPage('New'),
     '/away': onTo('0;url=http://127.0.0.2:9/'),
@@ -163,15 +178,37 @@ test('a page that sends its readers on in its text is a redirect', async () => {
     '/slow': onTo('300;url=/new', '<h1>Slow</h1><p>Ships came and went.</p>'),
     '/long': onTo('10;url=/new', `<h1>Long</h1><p>${'Ships came and went. '.repeat(30)}</p>`),
     '/quoted': onTo("0; url='/target'"),
+    '/mike':
+      '<head><noscript><meta http-equiv="refresh" content="1; url=/latest"></noscript><script>location.replace("/latest")</script></head><body>Redirecting to <a href="/latest">the latest version</a></body>',
+    '/latest': htmlPage('Latest'),
+    '/scripts': `<noscript><meta http-equiv="refresh" content="0; url=/new"></noscript><h1>Scripts</h1><p>${'Ships came and went. '.repeat(30)}</p>`,
+    '/jump': '<script>\n  window.location.replace("./jumped" + window.location.hash);\n</script>',
+    '/jumped': htmlPage('Jumped'),
+    '/login': '<p>Welcome</p><script>if (!user) location.href = "/private"</script>',
     '/target': htmlPage('Target'),
     '/private': htmlPage('Private'),
     '/closed': onTo('0;url=/private'),
     '/robots.txt': 'User-agent: *\nDisallow: /private',
   });
   const done = await extract(`${site.origin}/`);
-  assert.deepEqual(paths(done).sort(), ['/long', '/new', '/news', '/round', '/slow', '/target', '/versions/latest/']);
-  const [round] = done.outputs.filter((output) => output.state === 'failed');
-  assert.deepEqual([round?.source_url, round?.error?.code], [`${site.origin}/round`, 'too_many_redirects']);
+  assert.deepEqual(paths(done).sort(), [
+    '/jumped',
+    '/latest',
+    '/login',
+    '/long',
+    '/new',
+    '/news',
+    '/round',
+    '/scripts',
+    '/slow',
+    '/target',
+    '/versions/latest/',
+  ]);
+  const failed = done.outputs.filter((output) => output.state === 'failed');
+  assert.deepEqual(failed.map((output) => [new URL(output.source_url).pathname, output.error?.code]).sort(), [
+    ['/login', 'needs_browser'],
+    ['/round', 'too_many_redirects'],
+  ]);
   assert.deepEqual(
     done.left_out?.map((page) => [new URL(page.url).pathname, page.reason]),
     [['/away', 'redirected_away']],

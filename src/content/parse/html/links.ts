@@ -1,5 +1,6 @@
 import { isMenuScript, mayBeMenuPage } from '../../menu-files.ts';
-import { findAll, type HtmlElement, type HtmlTree, textLength } from './tree.ts';
+import { metaTags } from './metadata.ts';
+import { findAll, findFirst, type HtmlElement, type HtmlTree, textLength } from './tree.ts';
 
 export type PageLink = { url: string; nofollow: boolean };
 
@@ -47,8 +48,9 @@ const linkedShareMin = 0.75;
 
 /** Whether a page has hardly any text but its links. */
 export function isListOfLinks(root: HtmlElement): boolean {
-  const linked = findAll(root, 'a').reduce((sum, link) => sum + textLength(link), 0);
-  return linked > 0 && linked >= textLength(root) * linkedShareMin;
+  const links = findAll(root, 'a');
+  const linked = links.reduce((sum, link) => sum + textLength(link), 0);
+  return links.length > 0 && linked >= textLength(findFirst(root, 'body') ?? root) * linkedShareMin;
 }
 
 /** A page that sends its readers on at once does so whatever it says. One that waits says little else. */
@@ -56,14 +58,18 @@ const refreshSecondsMax = { always: 1, ifShort: 15 };
 
 /**
  * Where a page sends its readers by a `meta` element, as a redirect does; undefined if nowhere, or if it only reloads
- * itself.
+ * itself. One that sends on only browsers without scripts, or by a script that does nothing else, has no text of its own
+ * either.
  * @param isShort whether the page has no text but a notice
  */
-export function refreshOf(meta: Map<string, string>, base: string, url: string, isShort: () => boolean) {
-  const [, seconds, quoted] =
-    /^\s*(\d{1,5})(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?(.+)$/is.exec(meta.get('refresh') ?? '') ?? [];
+export function refreshOf(tree: HtmlTree, base: string, url: string, isShort: () => boolean): string | undefined {
+  const [own, plain] = [[tree.root], tree.noscript].map((roots) =>
+    roots.map((root) => metaTags(root).get('refresh')).find((content) => content !== undefined),
+  );
+  const stated = /^\s*(\d{1,5})(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?(.+)$/is.exec(own ?? plain ?? '');
+  const [, seconds, quoted] = stated ?? [undefined, '0', tree.jump];
   const target = absolute(quoted?.trim().replace(/^(["'])(.*?)\1.*$/s, '$2'), base);
   if (target === undefined || target.split('#', 1)[0] === url.split('#', 1)[0]) return undefined;
-  if (Number(seconds) <= refreshSecondsMax.always) return target;
+  if (stated !== null && own !== undefined && Number(seconds) <= refreshSecondsMax.always) return target;
   return Number(seconds) <= refreshSecondsMax.ifShort && isShort() ? target : undefined;
 }

@@ -93,7 +93,7 @@ export function readPage(tree: HtmlTree, url: string): ParsedPage {
     boxes: pageType === 'forum' ? [] : pageBoxes(markdown, placed),
     links,
     isListOfLinks: listsLinks,
-    refresh: refreshOf(meta, base, url, () => wordsIn(markdown) <= wordsOfNoticeMax),
+    refresh: refreshOf(tree, base, url, () => wordsIn(markdown) <= wordsOfNoticeMax),
     ...(missing.size === 0 ? {} : { truncated: [...missing] }),
   };
 }

@@ -74,6 +74,8 @@ export type HtmlTree = {
   noscript: HtmlElement[];
   /** The addresses of scripts and frames, as the page states them. */
   loaded: string[];
+  /** Where a script leads that does nothing but lead to another page. */
+  jump: string | undefined;
   /** The number of scripts that may render the page. Data is not counted. */
   scripts: number;
   /** Whether the page has more elements than the limit, where the tree ends. */
@@ -105,7 +107,7 @@ export function parseHtml(html: string, { xhtml = false } = {}): HtmlTree {
 
 function emptyTree(): HtmlTree {
   const root: HtmlElement = { kind: 'element', name: '#root', attributes: {}, children: [], parent: undefined };
-  return { root, embedded: [], noscript: [], loaded: [], scripts: 0, truncated: false };
+  return { root, embedded: [], noscript: [], loaded: [], jump: undefined, scripts: 0, truncated: false };
 }
 
 /** Undefined if the page is nested too deeply to be parsed quickly. */
@@ -162,6 +164,7 @@ function buildTree(html: string, xhtml: boolean): HtmlTree | undefined {
         if (skipFrom > 0) {
           if (depth === skipFrom) {
             skipFrom = 0;
+            if (script !== undefined) tree.jump ??= jumpOf(script);
             if (script !== undefined && embeddedCharacters + script.length <= treeLimits.embeddedCharactersMax)
               data = stateOfScript(script);
             script = undefined;
@@ -326,3 +329,10 @@ export const blockNames = new Set(
     'td tfoot th thead tr ul caption'
   ).split(' '),
 );
+
+const jump =
+  /^(?:(?:window|document|self|top)\.)?location(?:(?:\.href)?\s*=\s*|\.(?:replace|assign)\(\s*)(["'])([^"'\\\n]+)\1\s*(?:\+\s*(?:window\.)?location\.(?:search|hash)\s*){0,2}\)?;?$/;
+
+function jumpOf(script: string): string | undefined {
+  return script.length > 1_000 ? undefined : jump.exec(script.trim())?.[2];
+}
