@@ -1,10 +1,9 @@
 import { isMenuScript, mayBeMenuPage } from '../../menu-files.ts';
+import { absoluteLink, linksMax } from '../absolute-links.ts';
 import { metaTags } from './metadata.ts';
 import { findAll, findFirst, type HtmlElement, type HtmlTree, textLength } from './tree.ts';
 
 export type PageLink = { url: string; nofollow: boolean };
-
-export const linksMax = 5_000;
 
 /**
  * All links of a page, absolute, each once: first the files that hold its menu, then its links in order, then those for
@@ -13,7 +12,7 @@ export const linksMax = 5_000;
 export function linksOf(tree: HtmlTree, meta: Map<string, string>, base: string): PageLink[] {
   const links = new Map<string, PageLink>();
   const add = (href: string | undefined, rel = ''): void => {
-    const url = absolute(href, base);
+    const url = absoluteLink(href, base);
     if (url === undefined) return;
     const nofollow = /(^|\s)(nofollow|ugc|sponsored)(\s|$)/i.test(rel);
     const known = links.get(url);
@@ -32,16 +31,9 @@ export function linksOf(tree: HtmlTree, meta: Map<string, string>, base: string)
 function menusOf({ loaded }: HtmlTree, meta: Map<string, string>, base: string): string[] {
   const named = [meta.get('docfx:navrel'), meta.get('docfx:tocrel')];
   return [...named, ...loaded].filter((href): href is string => {
-    const path = URL.parse(absolute(href, base) ?? '')?.pathname ?? '';
+    const path = URL.parse(absoluteLink(href, base) ?? '')?.pathname ?? '';
     return isMenuScript(path) || mayBeMenuPage(path);
   });
-}
-
-function absolute(href: string | undefined, base: string): string | undefined {
-  const trimmed = href?.trim();
-  if (!trimmed || trimmed.startsWith('#')) return undefined;
-  const url = URL.parse(trimmed, base);
-  return url?.protocol === 'http:' || url?.protocol === 'https:' ? url.href : undefined;
 }
 
 const linkedShareMin = 0.75;
@@ -68,7 +60,7 @@ export function refreshOf(tree: HtmlTree, base: string, url: string, isShort: ()
   );
   const stated = /^\s*(\d{1,5})(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?(.+)$/is.exec(own ?? plain ?? '');
   const [, seconds, quoted] = stated ?? [undefined, '0', tree.jump];
-  const target = absolute(quoted?.trim().replace(/^(["'])(.*?)\1.*$/s, '$2'), base);
+  const target = absoluteLink(quoted?.trim().replace(/^(["'])(.*?)\1.*$/s, '$2'), base);
   if (target === undefined || target.split('#', 1)[0] === url.split('#', 1)[0]) return undefined;
   if (stated !== null && own !== undefined && Number(seconds) <= refreshSecondsMax.always) return target;
   return Number(seconds) <= refreshSecondsMax.ifShort && isShort() ? target : undefined;

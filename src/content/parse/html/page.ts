@@ -1,12 +1,13 @@
 import { fragmentLimits, type HeadingFragments, writeFragment } from '../../fragments.ts';
 import type { PageBox } from '../../page-boxes.ts';
+import { linksMax } from '../absolute-links.ts';
 import type { PageReport } from '../types.ts';
 import { type Block, writeMarkdown } from '../write-markdown.ts';
 import { htmlBlocks } from './blocks.ts';
 import { type PlacedBlock, pageBoxes } from './boxes.ts';
 import { decodeHtml } from './charset.ts';
 import { linkedThings } from './linked-data.ts';
-import { isListOfLinks, linksMax, linksOf, type PageLink, refreshOf } from './links.ts';
+import { isListOfLinks, linksOf, type PageLink, refreshOf } from './links.ts';
 import { mainContent } from './main/content.ts';
 import { metaTags, type PageMetadata, readMetadata } from './metadata.ts';
 import { likeliestType, typeShares } from './page-type.ts';

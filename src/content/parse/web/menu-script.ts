@@ -1,4 +1,5 @@
-const linksMax = 5_000;
+import { absoluteLinks } from '../absolute-links.ts';
+
 const exDoc = /^\s*sidebarNodes\s*=\s*(?=\{)/;
 
 /**
@@ -7,13 +8,7 @@ const exDoc = /^\s*sidebarNodes\s*=\s*(?=\{)/;
  */
 export function menuLinks(bytes: Uint8Array, base: string): string[] {
   const text = new TextDecoder().decode(bytes);
-  const links = new Set<string>();
-  for (const href of exDoc.test(text) ? pagesOfExDoc(text) : addresses(text)) {
-    const url = URL.parse(href, base);
-    if (url?.protocol === 'http:' || url?.protocol === 'https:') links.add(url.href);
-    if (links.size >= linksMax) break;
-  }
-  return [...links];
+  return absoluteLinks(exDoc.test(text) ? pagesOfExDoc(text) : addresses(text), base);
 }
 
 function* addresses(text: string): Generator<string> {
